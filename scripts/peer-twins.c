@@ -20,10 +20,12 @@
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/select.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
@@ -260,6 +262,27 @@ static struct pollfd entries[MOST_ENTRIES];
 static int ready;
 static fd_set ready_set;
 
+static int stream[2], datagram[2];
+static char large[65536];
+static long number;
+static int held;
+static const struct flock range = { .l_type = F_WRLCK, .l_len = 1 }, no_range = { .l_type = F_UNLCK, .l_len = 1 };
+
+/* Bytes to a channel and back. */
+ALWAYS_IN_LINE long through(const int *ends, long bytes)
+{
+    long sent = in_line(SYS_write, ends[1], (long)large, bytes);
+    return sent + in_line(SYS_read, ends[0], (long)large, bytes);
+}
+
+/* What a mutex does that no other task wants. */
+ALWAYS_IN_LINE long lock_and_unlock(void)
+{
+    int is_free = 0;
+    int taken = __atomic_compare_exchange_n(&held, &is_free, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+    return taken ? __atomic_exchange_n(&held, 0, __ATOMIC_RELEASE) : -1;
+}
+
 /* An operation, its name and its code. The answer goes into a sum that is looked at. */
 #define OPERATIONS(X) \
     X(REFUSED, "enosys", in_line(-1, 0, 0, 0)) \
@@ -273,6 +296,17 @@ static fd_set ready_set;
     X(YIELD, "sched_yield", in_line(SYS_sched_yield, 0, 0, 0)) \
     X(PIPE, "pipe", in_line(SYS_write, own_pipe[1], (long)&byte, 1) + in_line(SYS_read, own_pipe[0], (long)&byte, 1)) \
     X(EVENTFD, "eventfd", in_line(SYS_write, own_eventfd, (long)&one, 8) + in_line(SYS_read, own_eventfd, (long)&one, 8)) \
+    X(PIPE_BLOCK, "pipe_4096", through(own_pipe, sizeof page)) \
+    X(PIPE_FULL, "pipe_65536", through(own_pipe, sizeof large)) \
+    X(STREAM, "unix_stream_1", through(stream, 1)) \
+    X(STREAM_BLOCK, "unix_stream_4096", through(stream, sizeof page)) \
+    X(STREAM_FULL, "unix_stream_65536", through(stream, sizeof large)) \
+    X(DATAGRAM, "unix_datagram_1", through(datagram, 1)) \
+    X(DATAGRAM_BLOCK, "unix_datagram_4096", through(datagram, sizeof page)) \
+    X(ADD, "atomic_add", __atomic_fetch_add(&number, 1, __ATOMIC_SEQ_CST)) \
+    X(MUTEX, "mutex", lock_and_unlock()) \
+    X(FLOCK, "file_lock", in_line(SYS_flock, block, LOCK_EX | LOCK_NB, 0) + in_line(SYS_flock, block, LOCK_UN, 0)) \
+    X(RANGE, "range_lock", in_line(SYS_fcntl, block, F_SETLK, (long)&range) + in_line(SYS_fcntl, block, F_SETLK, (long)&no_range)) \
     X(STAT, "stat", in_line_6(SYS_newfstatat, AT_FDCWD, (long)there_is, (long)facts, 0, 0, 0)) \
     X(MISSING, "stat_missing", in_line_6(SYS_newfstatat, AT_FDCWD, (long)missing, (long)facts, 0, 0, 0)) \
     X(FSTAT, "fstat", in_line(SYS_fstat, block, (long)facts, 0)) \
@@ -395,6 +429,7 @@ static void in_work(void)
     null = open("/dev/null", O_WRONLY);
     own_eventfd = eventfd(0, 0);
     check(zero >= 0 && null >= 0 && own_eventfd >= 0 && !pipe(own_pipe), "open");
+    check(!socketpair(AF_UNIX, SOCK_STREAM, 0, stream) && !socketpair(AF_UNIX, SOCK_DGRAM, 0, datagram), "socketpair");
     block = memfd_create("block", MFD_CLOEXEC);
     set = epoll_create1(EPOLL_CLOEXEC);
     timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);

@@ -11,7 +11,8 @@ use crate::results::verdict::Severity;
 /// Rules that more than one experiment applies, and those of each experiment in the order of the report.
 pub fn rules() -> Vec<&'static Rule> {
     let common = [gates::RULES, linearity::RULES, others::RULES, findings::RULES, missing::RULES];
-    let shared = [os::children::RULES, os::sweep::RULES, buffer::RULES, network::RULES, limits::RULES];
+    let shared =
+        [os::children::RULES, os::operation::RULES, os::sweep::RULES, buffer::RULES, network::RULES, limits::RULES];
     let own = TABLE.iter().map(|experiment| experiment.rules);
     common.into_iter().chain(shared).chain(own).flatten().copied().collect()
 }

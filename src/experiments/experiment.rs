@@ -11,6 +11,8 @@ use crate::results::quantity::{Labels, Unit};
 use crate::rig::Rig;
 use crate::setup::Setup;
 
+use super::os::operation::Operations;
+
 /// One number with its range.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Constant {
@@ -49,6 +51,8 @@ pub struct Experiment {
     pub needs: &'static [Need],
     /// Metrics of earlier experiments that its prediction uses when they are there.
     pub uses: &'static [&'static str],
+    /// Operations that it measures, a row each. None where it has no such rows.
+    pub operations: Option<&'static Operations>,
     /// Rules that its figures must pass, in addition to those of every experiment.
     pub rules: &'static [&'static Rule],
     /// Numbers from the literature that only its predictions use.
@@ -92,6 +96,7 @@ impl Experiment {
         source: "",
         needs: &[],
         uses: &[],
+        operations: None,
         rules: &[],
         constants: &[],
         publishes: &[],

@@ -43,6 +43,8 @@ pub const TABLE: &[&Experiment] = &[
     &os::thread_creation::EXPERIMENT,
     &os::context_switch::EXPERIMENT,
     &os::signal::EXPERIMENT,
+    &os::channel::EXPERIMENT,
+    &os::lock::EXPERIMENT,
     &memory::latency::EXPERIMENT,
     &memory::bandwidth::EXPERIMENT,
     &memory::loaded_latency::EXPERIMENT,
@@ -54,6 +56,7 @@ pub const TABLE: &[&Experiment] = &[
     &file::read::EXPERIMENT,
     &file::remote_read::EXPERIMENT,
     &file::contention::EXPERIMENT,
+    &file::metadata::EXPERIMENT,
 ];
 
 /// Older methods whose series have the same names and meaning for the analysis of today, by experiment and version.

@@ -1,6 +1,6 @@
 //! What figures are called where people read: one table from metrics and labels to plain words. Keys stand in data only.
 
-use crate::experiments::os::system_call;
+use crate::experiments::TABLE;
 use crate::experiments::prelude::*;
 use crate::results::wording::mark;
 
@@ -30,6 +30,8 @@ const METRICS: &[(&str, &str)] = &[
     ("os.context_switch.eventfd_overhead", "one event through an eventfd"),
     ("os.cache_line_transfer.time", "cache line transfer"),
     ("os.signal.time", "signal"),
+    ("os.channel.time", "write and read"),
+    ("os.lock.time", "lock and unlock"),
     ("memory.latency.level", "memory load"),
     ("memory.latency.level_size", "size of a cache"),
     ("memory.latency.translation", "address translation"),
@@ -49,6 +51,7 @@ const METRICS: &[(&str, &str)] = &[
     ("network.bandwidth.rate", "TCP throughput"),
     ("network.connection.time", "TCP connection"),
     ("network.connection.net", "TCP connection without the peer"),
+    ("file.metadata.time", "names"),
     ("file.cache_size.bytes", "size of the file cache"),
     ("file.read.block_time", "4 KiB file read"),
     ("file.read.rate", "file read rate"),
@@ -122,8 +125,7 @@ const LABELS: &[(&str, &str, &str, &str)] = &[
     ("", "distance", "near", "near"),
     ("", "distance", "far", "far"),
     ("", "distance", "core", "on one core"),
-    ("os.signal.", "how", "install", "install a handler"),
-    ("os.signal.", "how", "deliver_self", "deliver to itself"),
+    ("os.channel.", "bytes", "*", "@"),
     ("memory.", "footprint", "*", ""),
     ("memory.", "level", "DRAM", "DRAM"),
     ("memory.", "operation", "read", "read"),
@@ -222,8 +224,12 @@ pub fn phrase(metric: &str, labels: &Labels) -> String {
 
 /// A label in plain words; empty where it is the usual case.
 pub fn label(metric: &str, key: &str, value: &str) -> String {
-    if metric.starts_with("os.system_call.") && key == "call" {
-        return system_call::phrase(value).to_owned();
+    let operations =
+        TABLE.iter().filter(|found| found.publication(metric).is_some()).find_map(|found| found.operations);
+    if let Some(phrase) =
+        operations.and_then(|operations| operations.phrase(key, value)).filter(|phrase| !phrase.is_empty())
+    {
+        return phrase.to_owned();
     }
     let fits = |(begins, of, is, _): &&(&str, &str, &str, &str)| {
         metric.starts_with(begins) && *of == key && (*is == value || *is == "*")
@@ -239,7 +245,6 @@ pub fn label(metric: &str, key: &str, value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiments::TABLE;
 
     #[test]
     fn figures_have_the_names_of_the_field() {

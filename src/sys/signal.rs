@@ -3,6 +3,7 @@
 use std::ffi::c_void;
 use std::io;
 use std::mem::MaybeUninit;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::placed::Operation;
@@ -99,6 +100,36 @@ impl Handled {
         // SAFETY: the signal has a handler as long as this value lives.
         unsafe { Operation::call(libc::SYS_tgkill, [self.process, self.thread, i64::from(SIGNAL), 0, 0, 0], 0) }
     }
+}
+
+impl Operation<'_> {
+    /// Installs [`count`] once more, as [`Handled::install`] does. The handler stays until the process ends.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel answered to the first installation.
+    pub fn install_handler() -> io::Result<Operation<'static>> {
+        Ok(installed()?.install())
+    }
+
+    /// Sends the signal to the calling thread, as [`Handled::send`] does. The handler stays until the process ends.
+    ///
+    /// # Errors
+    ///
+    /// As for [`install_handler`](Self::install_handler).
+    pub fn signal_to_itself() -> io::Result<Operation<'static>> {
+        Ok(installed()?.send())
+    }
+}
+
+/// The handler [`count`], which stays installed.
+fn installed() -> io::Result<&'static Handled> {
+    static INSTALLED: OnceLock<Handled> = OnceLock::new();
+    if let Some(found) = INSTALLED.get() {
+        return Ok(found);
+    }
+    let made = Handled::counted()?;
+    Ok(INSTALLED.get_or_init(|| made))
 }
 
 impl Drop for Handled {

@@ -111,9 +111,9 @@ impl<'a> Operation<'a> {
         unsafe { Operation::call(number, [0; 6], expected) }
     }
 
-    /// Whether it gives the answer that it must give.
-    pub fn works(&self) -> bool {
-        PlacedLoop::draw(&mut fastrand::Rng::new(), vec![self.clone()], Around::Nothing, 1)
+    /// Whether operations in a row give the answers that they must give.
+    pub fn work(operations: &[Operation<'a>]) -> bool {
+        PlacedLoop::draw(&mut fastrand::Rng::new(), operations.to_vec(), Around::Nothing, 1)
             .is_ok_and(|mut placed| placed.run(1).is_ok())
     }
 
@@ -148,12 +148,18 @@ impl<'a> Operation<'a> {
         Self::plain(libc::SYS_sched_yield, 0)
     }
 
-    /// read(2) of this many bytes, at most eight, which the file has.
+    /// read(2) of this many bytes, which the file has.
     pub fn read(from: BorrowedFd<'a>, bytes: usize) -> Self {
-        let bytes = bytes.min(size_of::<i64>()) as i64;
-        let arguments = [i64::from(from.as_raw_fd()), 0, bytes, 0, 0, 0];
+        let arguments = [i64::from(from.as_raw_fd()), 0, bytes as i64, 0, 0, 0];
         // SAFETY: the kernel writes at most `bytes` bytes into the memory. The descriptor is open for the lifetime.
-        unsafe { Operation::call(libc::SYS_read, arguments, bytes).with_words(1, &[0]) }
+        unsafe { Self::filling(libc::SYS_read, arguments, 1, bytes, bytes as i64) }
+    }
+
+    /// write(2) of this many zeros, which the file takes.
+    pub fn write_zeros(to: BorrowedFd<'a>, bytes: usize) -> Self {
+        let arguments = [i64::from(to.as_raw_fd()), 0, bytes as i64, 0, 0, 0];
+        // SAFETY: the kernel reads `bytes` bytes from the memory. The descriptor is open for the lifetime.
+        unsafe { Self::filling(libc::SYS_write, arguments, 1, bytes, bytes as i64) }
     }
 
     /// write(2) of the first bytes of a number, at most eight, which the file takes.
@@ -377,6 +383,16 @@ impl<'a> Operation<'a> {
         let files = Arc::new(files);
         // SAFETY: the operation borrows the files alone.
         unsafe { make(&files).holding(files.clone()) }
+    }
+
+    /// Two operations on several files, which both keep open.
+    pub fn two_on_files<T: Send + Sync + 'static>(
+        files: T,
+        make: impl for<'f> Fn(&'f T) -> [Operation<'f>; 2],
+    ) -> [Operation<'static>; 2] {
+        let files = Arc::new(files);
+        // SAFETY: the operations borrow the files alone.
+        make(&files).map(|operation| unsafe { operation.holding(files.clone()) })
     }
 
     /// clock_gettime(2) of CLOCK_MONOTONIC. The answer is 0.

@@ -4,6 +4,7 @@ pub mod cache_size;
 pub mod contention;
 pub mod control_group;
 pub mod file_system;
+pub mod metadata;
 pub mod parallel_readers;
 pub mod read;
 pub mod remote_read;

@@ -1,8 +1,11 @@
 //! The operating-system chapter: system calls, processes, threads, switches, signals. What several of its experiments predict with is
 //! here.
 
+pub mod channel;
 pub mod children;
 pub mod context_switch;
+pub mod lock;
+pub mod operation;
 pub mod process_creation;
 pub mod signal;
 pub mod sweep;

@@ -9,28 +9,10 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::eventfd::EventFd;
 use nix::sys::timerfd::{ClockId, TimerFd, TimerFlags};
 
+use crate::experiments::os::operation::Row;
 use crate::sys::placed::Operation;
 use crate::sys::ring::{self, Ring};
 use crate::sys::{clock, create};
-
-/// A call of the set.
-pub(super) struct MeasuredCall {
-    /// Label.
-    pub(super) name: &'static str,
-    /// Its name in sentences.
-    pub(super) phrase: &'static str,
-    /// What the kernel does for it.
-    pub(super) what: &'static str,
-    /// Instructions of that, counted roughly or estimated from the cost on one Zen 5 guest, for the prediction. Its range is from half
-    /// to twice the pace of instructions.
-    pub(super) instructions: f64,
-    /// Kernel entries of one operation: 2 for a pair of calls, less than 1 where an entry serves several operations.
-    pub(super) entries: f64,
-    /// Operations in one turn of a loop.
-    pub(super) operations: u64,
-    /// Prepares what it works on, and gives the operation with the answer that it must give.
-    pub(super) make: fn() -> io::Result<Operation<'static>>,
-}
 
 /// The floor, which no call has.
 pub(super) const FLOOR: &str = "enosys";
@@ -41,6 +23,9 @@ pub(super) const RING: &str = "io_uring_nop";
 pub(super) const RING_BATCHED: &str = "io_uring_nop_batched";
 pub(super) const YIELD: &str = "sched_yield";
 
+/// What to do where there is no ring.
+const RING_HINT: &str = " (see sysctl kernel.io_uring_disabled)";
+
 /// A file that every system has. Its path has two parts.
 const EXISTS: &CStr = c"/dev/null";
 /// A name that no file has.
@@ -49,17 +34,6 @@ const MISSING: &CStr = c"/sysdyno-has-no-such-file";
 const BLOCK: usize = 4096;
 /// Longest path of a working directory (PATH_MAX).
 const LONGEST_PATH: usize = 4096;
-
-/// A call that enters the kernel once.
-const fn call(
-    name: &'static str,
-    phrase: &'static str,
-    what: &'static str,
-    instructions: f64,
-    make: fn() -> io::Result<Operation<'static>>,
-) -> MeasuredCall {
-    MeasuredCall { name, phrase, what, instructions, entries: 1.0, operations: 1, make }
-}
 
 /// A file in memory with a block of zeros.
 fn block() -> io::Result<File> {
@@ -79,46 +53,60 @@ pub(super) const IN_SWEEP: usize = 13;
 
 /// The floor, then the set in the order of the report.
 #[expect(clippy::redundant_closure, reason = "the functions themselves are not general in the lifetime of the file")]
-pub(super) static CALLS: [MeasuredCall; 40] = [
-    call(FLOOR, "empty (ENOSYS)", "refuse a number without a call", 0.0, || Ok(Operation::refused())),
-    call("getpid", "getpid", "return a number", 40.0, || Ok(Operation::process_number())),
-    call("getppid", "getppid", "follow a pointer under a read lock and return a number", 60.0, || {
+pub(super) static CALLS: [Row; 40] = [
+    Row::call(FLOOR, "empty (ENOSYS)", "refuse a number without a call", 0.0, || Ok(Operation::refused())),
+    Row::call("getpid", "getpid", "return a number", 40.0, || Ok(Operation::process_number())),
+    Row::call("getppid", "getppid", "follow a pointer under a read lock and return a number", 60.0, || {
         Ok(Operation::parent_number())
     }),
-    call(
+    Row::call(
         FUNCTION,
         "getppid through a function",
         "follow a pointer under a read lock and return a number",
         60.0,
         || Ok(Operation::parent_number_in_function()),
     ),
-    call("gettid", "gettid", "return a number", 40.0, || Ok(Operation::thread_number())),
-    call("read_dev_zero", "read of /dev/zero", "file layer, clear one byte of user memory", 260.0, || {
+    Row::call("gettid", "gettid", "return a number", 40.0, || Ok(Operation::thread_number())),
+    Row::call("read_dev_zero", "read of /dev/zero", "file layer, clear one byte of user memory", 260.0, || {
         Ok(Operation::on_file(File::open("/dev/zero")?, |zero| Operation::read(zero, 1)))
     }),
-    call("write_dev_null", "write to /dev/null", "file layer, discard one byte", 180.0, || {
+    Row::call("write_dev_null", "write to /dev/null", "file layer, discard one byte", 180.0, || {
         Ok(Operation::on_file(File::options().write(true).open("/dev/null")?, |null| Operation::write(null, 1, 1)))
     }),
-    call("getcwd", "getcwd", "follow the path of the working directory and copy it", 600.0, || {
+    Row::call("getcwd", "getcwd", "follow the path of the working directory and copy it", 600.0, || {
         Ok(Operation::current_directory(LONGEST_PATH))
     }),
-    call("clock_gettime", "clock_gettime", "read the clock and copy 16 bytes", CLOCK_INSTRUCTIONS, || {
+    Row::call("clock_gettime", "clock_gettime", "read the clock and copy 16 bytes", CLOCK_INSTRUCTIONS, || {
         Ok(Operation::monotonic_time())
     }),
-    MeasuredCall {
+    Row {
         entries: 0.0,
-        ..call(VDSO, "clock_gettime in user mode (vDSO)", "read the clock without the kernel", 40.0, || {
+        ..Row::call(VDSO, "clock_gettime in user mode (vDSO)", "read the clock without the kernel", 40.0, || {
             Ok(clock::monotonic_operation())
         })
     },
-    call(YIELD, "sched_yield", "ask the scheduler, find no other task", 500.0, || Ok(Operation::yield_processor())),
-    call(RING, "no-operation through io_uring", "one no-operation through the ring and one system call", 800.0, || {
-        Ok(Ring::of(1)?.into_operation())
-    }),
-    MeasuredCall {
+    // A yield may hand the CPU over, so it is tried only where a filter may refuse it.
+    Row {
+        is_tried: false,
+        ..Row::call(YIELD, "sched_yield", "ask the scheduler, find no other task", 500.0, || {
+            Ok(Operation::yield_processor())
+        })
+    },
+    Row {
+        hint: RING_HINT,
+        ..Row::call(
+            RING,
+            "no-operation through io_uring",
+            "one no-operation through the ring and one system call",
+            800.0,
+            || Ok(Ring::of(1)?.into_operation()),
+        )
+    },
+    Row {
         entries: 1.0 / ring::ENTRIES as f64,
         operations: ring::ENTRIES as u64,
-        ..call(
+        hint: RING_HINT,
+        ..Row::call(
             RING_BATCHED,
             "32 no-operations through io_uring, each",
             "one of 32 no-operations in a system call",
@@ -126,22 +114,24 @@ pub(super) static CALLS: [MeasuredCall; 40] = [
             || Ok(Ring::of(ring::ENTRIES)?.into_operation()),
         )
     },
-    call("stat", "stat", "walk a path of two parts and copy the status of a file", 2100.0, || {
+    Row::call("stat", "stat", "walk a path of two parts and copy the status of a file", 2100.0, || {
         Ok(Operation::status_of_path(EXISTS, 0))
     }),
-    call("stat_missing", "stat of a missing file", "walk a path to a name that no file has", 950.0, || {
+    Row::call("stat_missing", "stat of a missing file", "walk a path to a name that no file has", 950.0, || {
         Ok(Operation::status_of_path(MISSING, -i64::from(libc::ENOENT)))
     }),
-    call("fstat", "fstat", "copy the status of an open file", 600.0, || on_block(|block| Operation::status(block))),
-    call("statx", "statx", "walk a path of two parts and copy the extended status of a file", 2200.0, || {
+    Row::call("fstat", "fstat", "copy the status of an open file", 600.0, || {
+        on_block(|block| Operation::status(block))
+    }),
+    Row::call("statx", "statx", "walk a path of two parts and copy the extended status of a file", 2200.0, || {
         Ok(Operation::extended_status(EXISTS))
     }),
-    call("access", "access", "walk a path of two parts and check the permissions of a file", 1800.0, || {
+    Row::call("access", "access", "walk a path of two parts and check the permissions of a file", 1800.0, || {
         Ok(Operation::access(EXISTS))
     }),
-    MeasuredCall {
+    Row {
         entries: 2.0,
-        ..call(
+        ..Row::call(
             "open_close",
             "open and close",
             "walk a path of two parts, make an open file and free it",
@@ -149,44 +139,48 @@ pub(super) static CALLS: [MeasuredCall; 40] = [
             || Ok(Operation::open_and_close(EXISTS)),
         )
     },
-    MeasuredCall {
+    Row {
         entries: 2.0,
-        ..call("dup_close", "dup and close", "find a free descriptor, install a file and remove it", 600.0, || {
+        ..Row::call("dup_close", "dup and close", "find a free descriptor, install a file and remove it", 600.0, || {
             on_block(|block| Operation::duplicate_and_close(block))
         })
     },
-    call("lseek", "lseek", "set the position of an open file", 150.0, || on_block(|block| Operation::seek(block))),
-    call("fcntl_getfl", "fcntl (F_GETFL)", "return the status flags of an open file", 180.0, || {
+    Row::call("lseek", "lseek", "set the position of an open file", 150.0, || on_block(|block| Operation::seek(block))),
+    Row::call("fcntl_getfl", "fcntl (F_GETFL)", "return the status flags of an open file", 180.0, || {
         on_block(|block| Operation::status_flags(block))
     }),
-    call("isatty", "ioctl (isatty)", "ask an open file for terminal settings, which it does not have", 200.0, || {
-        on_block(|block| Operation::is_terminal(block))
-    }),
-    call("pread_1", "pread of 1 byte", "copy one byte from the page cache", 800.0, || {
+    Row::call(
+        "isatty",
+        "ioctl (isatty)",
+        "ask an open file for terminal settings, which it does not have",
+        200.0,
+        || on_block(|block| Operation::is_terminal(block)),
+    ),
+    Row::call("pread_1", "pread of 1 byte", "copy one byte from the page cache", 800.0, || {
         on_block(|block| Operation::read_at(block, 1))
     }),
-    call("pread_4096", "pread of 4 KiB", "copy 4096 bytes from the page cache", 900.0, || {
+    Row::call("pread_4096", "pread of 4 KiB", "copy 4096 bytes from the page cache", 900.0, || {
         on_block(|block| Operation::read_at(block, BLOCK))
     }),
-    call("pwrite_1", "pwrite of 1 byte", "copy one byte to the page cache", 1100.0, || {
+    Row::call("pwrite_1", "pwrite of 1 byte", "copy one byte to the page cache", 1100.0, || {
         on_block(|block| Operation::write_at(block, 1))
     }),
-    call("pwrite_4096", "pwrite of 4 KiB", "copy 4096 bytes to the page cache", 1200.0, || {
+    Row::call("pwrite_4096", "pwrite of 4 KiB", "copy 4096 bytes to the page cache", 1200.0, || {
         on_block(|block| Operation::write_at(block, BLOCK))
     }),
-    call("getrandom_16", "getrandom of 16 bytes", "make 16 random bytes", 550.0, || Ok(Operation::random_bytes())),
-    call("uname", "uname", "copy the names of the system", 250.0, || Ok(Operation::system_name())),
-    call("getrusage", "getrusage", "sum the resource usage of the threads and copy it", 1250.0, || {
+    Row::call("getrandom_16", "getrandom of 16 bytes", "make 16 random bytes", 550.0, || Ok(Operation::random_bytes())),
+    Row::call("uname", "uname", "copy the names of the system", 250.0, || Ok(Operation::system_name())),
+    Row::call("getrusage", "getrusage", "sum the resource usage of the threads and copy it", 1250.0, || {
         Ok(Operation::resource_usage())
     }),
-    call("sigprocmask", "sigprocmask", "copy the mask of blocked signals", 100.0, || Ok(Operation::signal_mask())),
-    call("futex_wake", "futex wake without waiters", "look for waiters of a word that has none", 300.0, || {
+    Row::call("sigprocmask", "sigprocmask", "copy the mask of blocked signals", 100.0, || Ok(Operation::signal_mask())),
+    Row::call("futex_wake", "futex wake without waiters", "look for waiters of a word that has none", 300.0, || {
         Ok(Operation::wake_without_waiters())
     }),
-    call("futex_mismatch", "futex wait that returns at once", "find that a word has another value", 500.0, || {
+    Row::call("futex_mismatch", "futex wait that returns at once", "find that a word has another value", 500.0, || {
         Ok(Operation::wait_without_need())
     }),
-    call(
+    Row::call(
         "epoll_wait_ready",
         "epoll_wait with a ready descriptor",
         "return one ready descriptor of a set",
@@ -198,26 +192,30 @@ pub(super) static CALLS: [MeasuredCall; 40] = [
             Ok(Operation::on_file(Both(set.0, event), |set| Operation::ready_event(set)))
         },
     ),
-    call("poll_1", "poll of 1 descriptor", "ask a descriptor whether it is ready, which it is", 800.0, || poll(1)),
-    call("poll_100", "poll of 100 descriptors", "ask 100 descriptors, of which the last is ready", 52_000.0, || {
-        poll(100)
-    }),
-    call(
+    Row::call("poll_1", "poll of 1 descriptor", "ask a descriptor whether it is ready, which it is", 800.0, || poll(1)),
+    Row::call(
+        "poll_100",
+        "poll of 100 descriptors",
+        "ask 100 descriptors, of which the last is ready",
+        52_000.0,
+        || poll(100),
+    ),
+    Row::call(
         "select_1",
         "select of 1 descriptor",
         "ask a descriptor in a set whether it is ready, which it is",
         1_200.0,
         || Ok(Operation::on_file(EventFd::from_value(1)?, |event| Operation::select(event))),
     ),
-    call("ioctl_fionread", "ioctl (FIONREAD)", "return how many bytes of a pipe can be read", 320.0, || {
+    Row::call("ioctl_fionread", "ioctl (FIONREAD)", "return how many bytes of a pipe can be read", 320.0, || {
         let (reader, writer) = io::pipe()?;
         Ok(Operation::on_file(Both(reader, writer), |pipe| Operation::readable_bytes(pipe)))
     }),
-    call("timerfd_gettime", "timerfd_gettime", "return the state of a timer", 450.0, || {
+    Row::call("timerfd_gettime", "timerfd_gettime", "return the state of a timer", 450.0, || {
         let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_CLOEXEC)?;
         Ok(Operation::on_file(timer, |timer| Operation::timer_state(timer)))
     }),
-    call("membarrier", "membarrier", "order the memory accesses of the threads of the process", 600.0, || {
+    Row::call("membarrier", "membarrier", "order the memory accesses of the threads of the process", 600.0, || {
         Operation::memory_barrier()
     }),
 ];

@@ -1,9 +1,10 @@
 //! Which figures the calls give, and what must hold of them.
 
 use super::{
-    CALLS, DEPTH, FLOOR, FUNCTION, IN_WORK_TOO, MeasuredCall, RING, RING_BATCHED, SETTLES_BEFORE_EACH_BATCH,
-    among_others, enters_alone, in_work, is_filtered, labels, repeated,
+    CALLS, DEPTH, FLOOR, FUNCTION, IN_WORK_TOO, RING, RING_BATCHED, SETTLES_BEFORE_EACH_BATCH, among_others,
+    enters_alone, in_work, is_filtered, labels, repeated,
 };
+use crate::experiments::os::operation::Row;
 use crate::experiments::prelude::*;
 use crate::results::quantity::PATH_DEPTH;
 
@@ -33,7 +34,7 @@ rules! {
 }
 
 /// The labels of a figure: those of its series, and what is known of the call only when it is made.
-fn figure_labels(study: &Study<'_>, call: &MeasuredCall, labels: Labels) -> Labels {
+fn figure_labels(study: &Study<'_>, call: &Row, labels: Labels) -> Labels {
     match study.remarks(DEPTH).first() {
         Some(depth) if call.name == "getcwd" => labels.with(PATH_DEPTH, depth),
         _ => labels,
@@ -105,7 +106,7 @@ fn consistent(net: &Estimate, gross: &Estimate, floor: Option<&Estimate>) -> Gat
     Gate::at_most(&CONSISTENCE, apart, CONSISTENT).because(reason)
 }
 
-fn call_gates(study: &Study<'_>, call: &MeasuredCall, estimate: &Estimate, floor: Option<&Estimate>) -> Vec<Gate> {
+fn call_gates(study: &Study<'_>, call: &Row, estimate: &Estimate, floor: Option<&Estimate>) -> Vec<Gate> {
     let mut own = Vec::new();
     let cycles = estimate.unit == Unit::Cycles;
     if call.name == FLOOR {

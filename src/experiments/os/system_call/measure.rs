@@ -4,13 +4,14 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use super::calls::{IN_SWEEP, YIELD};
-use super::{CALLS, DEPTH, FILTERED, FLOOR, MeasuredCall, RING, among_others, in_work, labels, repeated};
+use super::{CALLS, DEPTH, FILTERED, FLOOR, OPERATIONS, among_others, in_work, labels, repeated};
+use crate::experiments::os::operation::Row;
 use crate::experiments::prelude::*;
-use crate::rig::placed::{SharedLoop, WORK_LONGER};
+use crate::rig::placed::SharedLoop;
 use crate::rig::sampler::Timed;
 use crate::sys::clock::Source;
-use crate::sys::placed::{Around, Operation};
-use crate::sys::process::{self, Trial};
+use crate::sys::placed::Around;
+use crate::sys::process;
 use crate::sys::{counters, system_call};
 
 /// Calls in a batch, at least: with 64 the clock probe before them adds a hundredth.
@@ -31,15 +32,15 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     if filtered {
         rig.remark(FILTERED, &"a system-call filter is installed");
     }
-    let mut calls = Vec::new();
+    let mut calls: Vec<(&Row, _)> = Vec::new();
     for call in &CALLS {
-        match operation(call, filtered) {
+        match call.usable(filtered, None) {
             Ok(operation) => calls.push((call, operation)),
             Err(reason) => rig.unavailable("os.system_call.time", &labels(call.name), &reason),
         }
     }
     if let Some((_, getcwd)) = calls.iter().find(|(call, _)| call.name == "getcwd") {
-        let path = getcwd.memory();
+        let path = getcwd[0].memory();
         rig.remark(DEPTH, &path.split(|&byte| byte == b'/').skip(1).count());
     }
     let mut blocks = Vec::new();
@@ -47,7 +48,7 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     let batches = rig.batches();
     for around in [Around::Work, Around::Nothing] {
         for (call, operation) in &calls {
-            let placed = rig.placed_loop(vec![operation.clone()], around)?;
+            let placed = rig.placed_loop(operation.clone(), around)?;
             blocks.push(workload(rig, call, &placed, around)?);
             if around == Around::Nothing && CALLS.iter().take(IN_SWEEP).any(|other| other.name == call.name) {
                 sweep.push(in_sweep(workload(rig, call, &placed, around)?, batches));
@@ -65,38 +66,14 @@ fn in_sweep(calls: Workload<'_>, batches: u32) -> Workload<'_> {
 }
 
 /// Batches of a call in its loop.
-fn workload<'a>(
-    rig: &Rig<'_>,
-    call: &MeasuredCall,
-    placed: &SharedLoop<'a>,
-    around: Around,
-) -> Result<Workload<'a>, Problem> {
+fn workload<'a>(rig: &Rig<'_>, call: &Row, placed: &SharedLoop<'a>, around: Around) -> Result<Workload<'a>, Problem> {
     let labels = if around == Around::Work { in_work(call.name) } else { repeated(call.name) };
     let sizing = match around {
-        Around::Work => Sizing::ByTimes(WORK_LONGER),
+        Around::Work => OPERATIONS.sizing,
         Around::Nothing => Sizing::AtLeast(CALLS_PER_BATCH / call.operations),
     };
     let workload = rig.in_loop("call", labels, call.operations, placed, around)?.sized(sizing);
     Ok(if call.name == YIELD { yields(workload, rig.source()?, rig.ticks(LONGEST_YIELDS)) } else { workload })
-}
-
-/// The operation of a call, tried in a child process where a filter might kill the process that makes it.
-fn operation(call: &MeasuredCall, filtered: bool) -> Result<Operation<'static>, String> {
-    let mut refused = "the kernel refuses it";
-    if filtered {
-        refused = "a system-call filter refuses it";
-        match process::try_in_child(|| (call.make)().is_ok_and(|made| made.works())) {
-            Ok(Trial::Worked | Trial::Refused) => {}
-            Ok(Trial::Killed(signal)) => {
-                return Err(format!("a system-call filter kills a process that makes it ({signal})"));
-            }
-            Err(error) => return Err(format!("cannot try it in a child process: {error}")),
-        }
-    }
-    let hint = if call.name.starts_with(RING) { " (see sysctl kernel.io_uring_disabled)" } else { "" };
-    let made = (call.make)().map_err(|error| format!("cannot be prepared: {error}{hint}"))?;
-    // A yield may hand the CPU over, so it is tried only where a filter may refuse it.
-    if !filtered && call.name == YIELD || made.works() { Ok(made) } else { Err(refused.to_owned()) }
 }
 
 /// Yields, which hand the CPU to another task that wants it, for milliseconds each. Where there is one, a batch would take

@@ -94,8 +94,10 @@ mod measure;
 mod predict;
 
 use crate::experiments::prelude::*;
+use crate::rig::placed::WORK_LONGER;
 
-use calls::{CALLS, FLOOR, FUNCTION, MeasuredCall, RING, RING_BATCHED, VDSO};
+use super::operation::{Operations, Row};
+use calls::{CALLS, FLOOR, FUNCTION, RING, RING_BATCHED, VDSO};
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -107,6 +109,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     precision: Precision { target: 0.02, between: 0.01, busy: 0.01 },
     source: heading!("mod.rs"),
     uses: &["cpu.cycle_time", "cpu.timer.overhead"],
+    operations: Some(&OPERATIONS),
     rules: judge::RULES,
     publishes: &[
         Publication::cost("os.system_call.time", Unit::Nanoseconds, "one call, from user code to user code")
@@ -120,6 +123,14 @@ pub const EXPERIMENT: Experiment = Experiment {
     figures: judge::figures,
     explain: explain::explain,
     ..Experiment::DEFAULT
+};
+
+static OPERATIONS: Operations = Operations {
+    metric: "os.system_call.time",
+    label: "call",
+    rows: &CALLS,
+    sizing: Sizing::ByTimes(WORK_LONGER),
+    placed_since: IN_WORK_TOO,
 };
 
 /// Calls that do enough for their pace to be distinguished from the floor, with their instructions.
@@ -157,11 +168,6 @@ pub(in crate::experiments) fn paid<'m>(known: &'m [Metric], call: &str) -> Optio
     known.iter().filter(is_call).find(|metric| is_headline(&metric.labels))
 }
 
-/// The name of a call in sentences.
-pub(in crate::experiments) fn phrase(call: &str) -> &str {
-    CALLS.iter().find(|found| found.name == call).map_or(call, |found| found.phrase)
-}
-
 /// Whether a figure is the one of its call that a program pays.
 fn is_headline(labels: &Labels) -> bool {
     labels.get("order").is_none() && labels.get(AFTER).is_none_or(|after| after == IN_WORK)
@@ -195,7 +201,7 @@ fn common_call(labels: &Labels) -> bool {
 }
 
 /// True for calls that enter the kernel once each: only then is the floor inside their figure.
-fn enters_alone(call: &MeasuredCall) -> bool {
+fn enters_alone(call: &Row) -> bool {
     call.name != FLOOR && (call.entries - 1.0).abs() < f64::EPSILON
 }
 

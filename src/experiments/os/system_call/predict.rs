@@ -1,8 +1,9 @@
 //! What calls are expected to cost: the way in and out, and instructions.
 
 use super::calls::CLOCK_INSTRUCTIONS;
-use super::{CALLS, FUNCTION, MeasuredCall, among_others, enters_alone, in_work, labels, repeated};
+use super::{CALLS, FUNCTION, among_others, enters_alone, in_work, labels, repeated};
 use crate::experiments::constants::{KERNEL_ENTRY_SHARE, KERNEL_INSTRUCTION, KERNEL_ROUND_TRIP, RETURN_AFTER_KERNEL};
+use crate::experiments::os::operation::Row;
 use crate::experiments::prelude::*;
 
 pub(super) fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
@@ -54,17 +55,17 @@ impl KernelEntry {
     }
 
     /// What the kernel does between entering and leaving.
-    fn service(&self, call: &MeasuredCall) -> Prediction {
+    fn service(&self, call: &Row) -> Prediction {
         let prediction = Prediction::of("os.system_call.service", labels(call.name), Unit::Nanoseconds);
         prediction.software(call.what, self.work(call), self.pace.clone())
     }
 
-    fn work(&self, call: &MeasuredCall) -> (f64, f64, f64) {
+    fn work(&self, call: &Row) -> (f64, f64, f64) {
         let (each, least, most) = self.instruction;
         (each * call.instructions, least * call.instructions, most * call.instructions)
     }
 
-    fn prediction(&self, call: &MeasuredCall, labels: Labels) -> Prediction {
+    fn prediction(&self, call: &Row, labels: Labels) -> Prediction {
         let prediction = Prediction::of("os.system_call.time", labels, Unit::Nanoseconds);
         let share = call.entries;
         let (value, low, high) = self.range;
