@@ -5,10 +5,10 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::arguments::ListOptions;
-use super::{DONE, Failure, cut, json, print, terminal_width};
+use super::{DONE, Failure, json, print, terminal_width};
 use crate::experiments::{self, Experiment};
 use crate::machine;
-use crate::report::terminal::plain_table;
+use crate::report::terminal::{folded, plain_table};
 use crate::results::problem::Problem;
 use crate::setup::{Profile, Setup};
 use crate::sys::affinity;
@@ -42,14 +42,16 @@ pub(super) fn list(options: &ListOptions) -> Result<u8, Failure> {
         print(&format!("{text}\n\nSelect by experiment or by chapter ({}).\n", experiments::chapters().join(", ")))?;
         return Ok(DONE);
     }
-    let lines = entries.iter().map(|entry| {
-        let here = entry.reason.as_ref().map_or_else(String::new, |reason| format!(" (not here: {})", reason.what));
-        cut(&format!("{:<22} {}{here}", entry.id, entry.title)) + "\n"
-    });
-    print(&format!(
-        "{}Select by experiment or by chapter. What each measures and needs: --all.\n",
-        lines.collect::<String>()
-    ))?;
+    let mut text = String::new();
+    for chapter in experiments::chapters() {
+        let of_chapter = entries.iter().filter(|entry| entry.chapter == chapter).map(|entry| entry.id);
+        text += &format!("{}\n", of_chapter.collect::<Vec<&str>>().join(", "));
+    }
+    for (entry, reason) in entries.iter().filter_map(|entry| Some((entry, entry.reason.as_ref()?))) {
+        text += &format!("Not here: {}, because {}.\n", entry.id, reason.what);
+    }
+    text += "Select by experiment or by chapter. What each measures and needs: --all.";
+    print(&folded(&text, usize::from(terminal_width().unwrap_or(80))))?;
     Ok(DONE)
 }
 

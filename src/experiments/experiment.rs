@@ -11,8 +11,6 @@ use crate::results::quantity::{Labels, Unit};
 use crate::rig::Rig;
 use crate::setup::Setup;
 
-use super::os::operation::Operations;
-
 /// One number with its range.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Constant {
@@ -51,8 +49,8 @@ pub struct Experiment {
     pub needs: &'static [Need],
     /// Metrics of earlier experiments that its prediction uses when they are there.
     pub uses: &'static [&'static str],
-    /// Operations that it measures, a row each. None where it has no such rows.
-    pub operations: Option<&'static Operations>,
+    /// A label of its metrics in words, by key and value. None where the table of words has it.
+    pub words_of: fn(&str, &str) -> Option<&'static str>,
     /// Rules that its figures must pass, in addition to those of every experiment.
     pub rules: &'static [&'static Rule],
     /// Numbers from the literature that only its predictions use.
@@ -96,7 +94,7 @@ impl Experiment {
         source: "",
         needs: &[],
         uses: &[],
-        operations: None,
+        words_of: |_, _| None,
         rules: &[],
         constants: &[],
         publishes: &[],

@@ -224,12 +224,9 @@ pub fn phrase(metric: &str, labels: &Labels) -> String {
 
 /// A label in plain words; empty where it is the usual case.
 pub fn label(metric: &str, key: &str, value: &str) -> String {
-    let operations =
-        TABLE.iter().filter(|found| found.publication(metric).is_some()).find_map(|found| found.operations);
-    if let Some(phrase) =
-        operations.and_then(|operations| operations.phrase(key, value)).filter(|phrase| !phrase.is_empty())
-    {
-        return phrase.to_owned();
+    let experiment = TABLE.iter().find(|found| found.publication(metric).is_some());
+    if let Some(words) = experiment.and_then(|experiment| (experiment.words_of)(key, value)) {
+        return words.to_owned();
     }
     let fits = |(begins, of, is, _): &&(&str, &str, &str, &str)| {
         metric.starts_with(begins) && *of == key && (*is == value || *is == "*")

@@ -213,14 +213,14 @@ fn clean(change: impl Fn(usize, &mut Reading)) -> ReadFleet {
 /// Twelve nodes, eleven of which agree more closely in two runs than runs of one machine do.
 #[test]
 fn few_siblings_that_agree_by_chance_make_no_other_one_odd() {
-    let state = |error: f64| {
+    let state = |between: f64| {
         let run = |time: &str| {
             let change = |node: usize, run: &mut Reading| {
                 time.clone_into(&mut run.started);
                 run.id.push_str(time);
                 let factor = if node == 11 { 1.042 } else { 1.0 + 0.0005 * node as f64 };
                 for key in run.keys.iter_mut().filter(|key| key.name.axis == Some(Axis::PageFaults)) {
-                    (key.value, key.error) = (key.value * factor, error);
+                    (key.value, key.between) = (key.value * factor, between);
                     key.by_clock = key.by_clock.map(|value| value * factor);
                 }
             };

@@ -78,6 +78,8 @@ pub struct KeyResult {
     pub by_clock: Option<f64>,
     /// Relative standard error, within the run and between runs.
     pub error: f64,
+    /// Relative standard deviation between runs of one machine.
+    pub between: f64,
     /// True where something else used the CPU or its core.
     pub contaminated: bool,
 }
@@ -265,5 +267,5 @@ fn key_result(name: Arc<ResultName>, figure: &CompactFigure, unit: Unit, clock: 
     let between = figure.between / normal_factor(LEVEL)?;
     let error = within.hypot(between);
     let contaminated = figure.trust >= Trust::Contaminated;
-    error.is_finite().then_some(KeyResult { name, value: figure.value, by_clock, error, contaminated })
+    error.is_finite().then_some(KeyResult { name, value: figure.value, by_clock, error, between, contaminated })
 }

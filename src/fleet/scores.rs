@@ -61,8 +61,8 @@ pub struct AxisScores {
     pub keys: Vec<String>,
     /// For each node, for each run.
     pub scores: Vec<Vec<Score>>,
-    /// Standard deviation of a run, by the intervals of the key results: within the run, and between runs of one machine.
-    pub error: f64,
+    /// Standard deviation between runs of one machine, as the key results state it.
+    pub between: f64,
 }
 
 /// A key result of the group over all runs.
@@ -90,12 +90,12 @@ impl AxisScores {
         let scores = siblings.iter().map(|node| node.runs.iter().enumerate().map(of_run).collect()).collect();
         let decide = keys.iter().zip(&columns).filter(|(_, column)| column.is_some()).map(|(name, _)| name.text());
         let decide: Vec<String> = decide.collect();
-        let error = typical_error(&keys, siblings);
+        let between = between_runs(&keys, siblings);
         Some(AxisScores {
             axis,
             keys: if decide.is_empty() { all_names(axis, siblings) } else { decide },
             scores,
-            error,
+            between,
         })
     }
 
@@ -171,11 +171,11 @@ fn all_names(axis: Axis, siblings: &[Sibling<'_>]) -> Vec<String> {
     keys.chain(refused).collect::<BTreeSet<String>>().into_iter().collect()
 }
 
-/// Median of the standard errors of all usable key results.
-fn typical_error(keys: &[Arc<ResultName>], siblings: &[Sibling<'_>]) -> f64 {
+/// Median of the standard deviations between runs of all usable key results.
+fn between_runs(keys: &[Arc<ResultName>], siblings: &[Sibling<'_>]) -> f64 {
     let runs = || siblings.iter().flat_map(|node| &node.runs);
     let usable = keys.iter().flat_map(|name| runs().filter_map(|run| find(run, name))).filter(|key| !key.contaminated);
-    median(&usable.map(|key| key.error).collect::<Vec<f64>>()).unwrap_or(0.0)
+    median(&usable.map(|key| key.between).collect::<Vec<f64>>()).unwrap_or(0.0)
 }
 
 fn find<'a>(run: &'a Reading, name: &Arc<ResultName>) -> Option<&'a KeyResult> {

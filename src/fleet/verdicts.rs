@@ -16,9 +16,9 @@ const EACH: f64 = 2.0;
 /// A round with fewer decided nodes takes the scatter of the round with most.
 const FEWEST: usize = 30;
 
-/// The intervals of the runs count as much as the scatter between this number of siblings. Few siblings agree closely by
-/// chance, and differ no less than two runs of one machine do.
-const WEIGHT_OF_INTERVALS: f64 = 10.0;
+/// The scatter between runs of one machine counts as much as that of this number of siblings. Few siblings agree closely by chance, and
+/// they differ no less than two runs of one machine do.
+const WEIGHT_OF_RUNS: f64 = 10.0;
 
 /// The scatter of an axis between siblings.
 struct Scatter {
@@ -36,8 +36,8 @@ fn scatter(scores: &AxisScores, rounds: usize) -> Scatter {
     let most = values.iter().max_by_key(|values| values.len());
     let scatter_of = |values: &Vec<f64>| {
         let siblings = values.len() as f64;
-        let variance = siblings * scale(values).powi(2) + WEIGHT_OF_INTERVALS * scores.error.powi(2);
-        (variance / (siblings + WEIGHT_OF_INTERVALS)).sqrt()
+        let variance = siblings * scale(values).powi(2) + WEIGHT_OF_RUNS * scores.between.powi(2);
+        (variance / (siblings + WEIGHT_OF_RUNS)).sqrt()
     };
     let single = most.map_or(1.0, scatter_of);
     let of_all = most.and_then(|values| median(values)).unwrap_or(0.0);

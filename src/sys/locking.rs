@@ -15,7 +15,7 @@ extern "C" fn add_and_subtract(number: *mut c_void) -> i64 {
     number.fetch_sub(1, Ordering::SeqCst) - 1
 }
 
-/// Locks and unlocks a mutex. The answer is 0 if nobody else had it.
+/// Locks and unlocks a mutex. The answer is 0, if no other task has it.
 extern "C" fn lock_mutex(mutex: *mut c_void) -> i64 {
     // SAFETY: the operation gives the address of a mutex, which it holds.
     let mutex = unsafe { &*mutex.cast::<Mutex<()>>() };
@@ -25,7 +25,7 @@ extern "C" fn lock_mutex(mutex: *mut c_void) -> i64 {
     })
 }
 
-/// Locks and unlocks a lock for reading. The answer is 0 if nobody else had it.
+/// Locks and unlocks a lock for reading. The answer is 0, if no other task has it.
 extern "C" fn lock_to_read(lock: *mut c_void) -> i64 {
     // SAFETY: the operation gives the address of a lock, which it holds.
     let lock = unsafe { &*lock.cast::<RwLock<()>>() };
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn locks_that_nobody_wants_are_had() {
+    fn locks_that_no_other_task_wants_are_taken() {
         let file = crate::sys::create::in_memory(c"lock").unwrap();
         let file = std::os::fd::AsFd::as_fd(&file);
         assert!(Operation::work(&Operation::lock_of_file(file)));

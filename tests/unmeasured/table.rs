@@ -42,6 +42,8 @@ const PROMISED: &[(&str, Unit, &[&str])] = &[
     ("os.context_switch.pipe_overhead", Unit::Nanoseconds, &[]),
     ("os.cache_line_transfer.time", Unit::Nanoseconds, &["placement"]),
     ("os.signal.time", Unit::Nanoseconds, &["how"]),
+    ("os.channel.time", Unit::Nanoseconds, &["bytes", "through"]),
+    ("os.lock.time", Unit::Nanoseconds, &["what"]),
     ("memory.bandwidth.rate", Unit::BytesPerSecond, &["level", "operation", "threads"]),
     ("memory.bandwidth.bus_rate", Unit::BytesPerSecond, &["level", "operation", "threads"]),
     ("memory.loaded_latency.time", Unit::Nanoseconds, &["load"]),
@@ -60,6 +62,7 @@ const PROMISED: &[(&str, Unit, &[&str])] = &[
     ("file.contention.block_time", Unit::Nanoseconds, &["order", "processes"]),
     ("file.contention.rate", Unit::BytesPerSecond, &["order", "processes"]),
     ("file.cache_size.bytes", Unit::Bytes, &["mode"]),
+    ("file.metadata.time", Unit::Nanoseconds, &["how"]),
 ];
 
 /// Lower-case words joined by `_`, at least two of them joined by dots.

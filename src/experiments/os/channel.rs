@@ -18,8 +18,8 @@
 //!
 //! # Prediction
 //!
-//! Two kernel entries at the cost of getppid(2), counted instructions at the pace of the system calls of this run, and two copies of
-//! the bytes. Of large transfers, each page has its own allocation and release.
+//! Two kernel entries cost as much as two calls of getppid(2). Counted instructions run at the pace of the system calls of this run. The
+//! bytes are copied twice. In a large transfer, each page has its own allocation and release.
 //!
 //! # What could fool us
 //!
@@ -42,7 +42,8 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use nix::unistd::pipe2;
 
-use super::operation::{Operations, Row};
+use super::operation::Operations;
+use super::row::Row;
 use crate::experiments::prelude::*;
 use crate::rig::placed::WORK_LONGER;
 use crate::sys::placed::Operation;
@@ -57,7 +58,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     precision: Precision { target: 0.08, between: 0.05, busy: 0.05 },
     source: heading!("channel.rs"),
     uses: &["cpu.cycle_time", "os.system_call.time"],
-    operations: Some(&OPERATIONS),
+    words_of: |key, value| OPERATIONS.phrase(key, value),
     publishes: &[Publication::cost(TIME, Unit::Nanoseconds, "one write and one read of these bytes by the same task")
         .in_summary()],
     seconds: |_| 0.2,

@@ -20,15 +20,15 @@
 //!
 //! # Prediction
 //!
-//! A lock in memory is two atomic instructions, each of which waits for the stores before it. A lock of a file is two kernel entries at
-//! the cost of getppid(2), and counted instructions at the pace of the system calls of this run.
+//! A lock in memory is two atomic instructions, each of which waits for the stores before it. A lock of a file enters the kernel twice,
+//! at the cost of getppid(2). The rest is counted instructions at the pace of the system calls of this run.
 //!
 //! # What could fool us
 //!
 //! - A C library may omit the atomic instructions while a process has one thread. The locks here always have them.
 //! - A lock that another CPU used last costs a cache line transfer more (os.cache_line_transfer), and one that is held costs a wake-up.
-//! - An atomic instruction overlaps with independent work, and waits for earlier stores. Its cost depends on the code around it: C
-//!   programs with other work pay 1 to 8 cycles for an atomic addition (Intel Golden Cove), and 18 to 20 in a loop of nothing else.
+//! - An atomic instruction overlaps with independent work, and waits for earlier stores. Its cost depends on the code around it. C
+//!   programs with other work pay 1 to 8 cycles for an atomic addition (Intel Golden Cove), and 18 to 20 in a loop.
 //! - Network file systems ask their server for a lock of a file. Then the cost is a round trip.
 //!
 //! # References
@@ -39,7 +39,8 @@
 
 use std::os::fd::AsFd;
 
-use super::operation::{Operations, Parts, Row};
+use super::operation::Operations;
+use super::row::{Parts, Row};
 use crate::experiments::prelude::*;
 use crate::rig::placed::WORK_LONGER;
 use crate::sys::create;
@@ -55,7 +56,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     precision: Precision { target: 0.08, between: 0.05, busy: 0.05 },
     source: heading!("lock.rs"),
     uses: &["cpu.cycle_time", "os.system_call.time"],
-    operations: Some(&OPERATIONS),
+    words_of: |key, value| OPERATIONS.phrase(key, value),
     constants: CONSTANTS,
     publishes: &[Publication::cost(TIME, Unit::Nanoseconds, "taking a lock and giving it back").in_summary()],
     seconds: |_| 0.1,

@@ -7,6 +7,7 @@ pub mod context_switch;
 pub mod lock;
 pub mod operation;
 pub mod process_creation;
+pub mod row;
 pub mod signal;
 pub mod sweep;
 pub mod system_call;

@@ -39,7 +39,8 @@
 //! - Linux kernel/signal.c, arch/x86/kernel/signal.c
 //! - McVoy & Staelin, USENIX 1996 (lat_sig)
 
-use super::operation::{Operations, Row};
+use super::operation::Operations;
+use super::row::Row;
 use super::system_call::paid;
 use crate::experiments::prelude::*;
 use crate::sys::placed::Operation;
@@ -55,7 +56,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     precision: Precision { target: 0.02, between: 0.01, busy: 0.01 },
     source: heading!("signal.rs"),
     uses: &["cpu.cycle_time", "os.system_call.time"],
-    operations: Some(&OPERATIONS),
+    words_of: |key, value| OPERATIONS.phrase(key, value),
     constants: CONSTANTS,
     publishes: &[Publication::cost(
         TIME,

@@ -79,6 +79,9 @@ const TRUTHS: &[(&str, Truth)] = &[
     ("os.context_switch.eventfd_overhead", |made, _| made.middle("own", &passage("eventfd"))),
     ("os.cache_line_transfer.time", |made, labels| made.calm("line", labels)),
     ("os.signal.time", |made, labels| made.middle("operation", labels)),
+    ("os.channel.time", |made, labels| made.middle("operation", labels)),
+    ("os.lock.time", |made, labels| made.middle("operation", labels)),
+    ("file.metadata.time", |made, labels| made.middle("operation", labels)),
     ("memory.latency.level", level),
     ("memory.latency.level_size", |made, labels| {
         let size = match labels.get("level")? {

@@ -9,7 +9,7 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::eventfd::EventFd;
 use nix::sys::timerfd::{ClockId, TimerFd, TimerFlags};
 
-use crate::experiments::os::operation::Row;
+use crate::experiments::os::row::Row;
 use crate::sys::placed::Operation;
 use crate::sys::ring::{self, Ring};
 use crate::sys::{clock, create};

@@ -4,7 +4,7 @@ use super::{
     CALLS, DEPTH, FLOOR, FUNCTION, IN_WORK_TOO, RING, RING_BATCHED, SETTLES_BEFORE_EACH_BATCH, among_others,
     enters_alone, in_work, is_filtered, labels, repeated,
 };
-use crate::experiments::os::operation::Row;
+use crate::experiments::os::row::Row;
 use crate::experiments::prelude::*;
 use crate::results::quantity::PATH_DEPTH;
 

@@ -4,10 +4,10 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use super::calls::{IN_SWEEP, YIELD};
-use super::{CALLS, DEPTH, FILTERED, FLOOR, OPERATIONS, among_others, in_work, labels, repeated};
-use crate::experiments::os::operation::Row;
+use super::{CALLS, DEPTH, FILTERED, FLOOR, among_others, in_work, labels, repeated};
+use crate::experiments::os::row::Row;
 use crate::experiments::prelude::*;
-use crate::rig::placed::SharedLoop;
+use crate::rig::placed::{SharedLoop, WORK_LONGER};
 use crate::rig::sampler::Timed;
 use crate::sys::clock::Source;
 use crate::sys::placed::Around;
@@ -69,7 +69,7 @@ fn in_sweep(calls: Workload<'_>, batches: u32) -> Workload<'_> {
 fn workload<'a>(rig: &Rig<'_>, call: &Row, placed: &SharedLoop<'a>, around: Around) -> Result<Workload<'a>, Problem> {
     let labels = if around == Around::Work { in_work(call.name) } else { repeated(call.name) };
     let sizing = match around {
-        Around::Work => OPERATIONS.sizing,
+        Around::Work => Sizing::ByTimes(WORK_LONGER),
         Around::Nothing => Sizing::AtLeast(CALLS_PER_BATCH / call.operations),
     };
     let workload = rig.in_loop("call", labels, call.operations, placed, around)?.sized(sizing);

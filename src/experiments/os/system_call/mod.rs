@@ -94,9 +94,8 @@ mod measure;
 mod predict;
 
 use crate::experiments::prelude::*;
-use crate::rig::placed::WORK_LONGER;
 
-use super::operation::{Operations, Row};
+use super::row::{self, Row};
 use calls::{CALLS, FLOOR, FUNCTION, RING, RING_BATCHED, VDSO};
 
 /// The row of the table.
@@ -109,7 +108,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     precision: Precision { target: 0.02, between: 0.01, busy: 0.01 },
     source: heading!("mod.rs"),
     uses: &["cpu.cycle_time", "cpu.timer.overhead"],
-    operations: Some(&OPERATIONS),
+    words_of: |key, value| if key == "call" { row::phrase(&CALLS, value) } else { None },
     rules: judge::RULES,
     publishes: &[
         Publication::cost("os.system_call.time", Unit::Nanoseconds, "one call, from user code to user code")
@@ -123,14 +122,6 @@ pub const EXPERIMENT: Experiment = Experiment {
     figures: judge::figures,
     explain: explain::explain,
     ..Experiment::DEFAULT
-};
-
-static OPERATIONS: Operations = Operations {
-    metric: "os.system_call.time",
-    label: "call",
-    rows: &CALLS,
-    sizing: Sizing::ByTimes(WORK_LONGER),
-    placed_since: IN_WORK_TOO,
 };
 
 /// Calls that do enough for their pace to be distinguished from the floor, with their instructions.

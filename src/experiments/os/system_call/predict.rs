@@ -3,7 +3,7 @@
 use super::calls::CLOCK_INSTRUCTIONS;
 use super::{CALLS, FUNCTION, among_others, enters_alone, in_work, labels, repeated};
 use crate::experiments::constants::{KERNEL_ENTRY_SHARE, KERNEL_INSTRUCTION, KERNEL_ROUND_TRIP, RETURN_AFTER_KERNEL};
-use crate::experiments::os::operation::Row;
+use crate::experiments::os::row::Row;
 use crate::experiments::prelude::*;
 
 pub(super) fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
