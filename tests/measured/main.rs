@@ -14,6 +14,7 @@ mod memory;
 mod memory_rates;
 mod mesh;
 mod network;
+mod operations;
 mod os;
 mod remote_file;
 #[path = "../support/mod.rs"]

@@ -11,6 +11,9 @@ use super::recorded;
 const ON_REAL_MACHINES: &[(&str, &[&str])] = &[
     ("cpu.sharing.share", &["a_spinner_on_the_sibling_is_a_neighbour"]),
     ("os.system_call.time", &["five_per_cent_of_a_system_call_are_found_and_nothing_else"]),
+    ("os.channel.time", &["operations_cost_what_plain_loops_of_them_take"]),
+    ("os.lock.time", &["operations_cost_what_plain_loops_of_them_take"]),
+    ("file.metadata.time", &["operations_cost_what_plain_loops_of_them_take"]),
     ("memory.loaded_latency.time", &["an_idle_load_takes_the_same_in_both_experiments"]),
     ("network.round_trip.time", &["a_delay_is_in_every_round_trip_and_in_the_handshake_once"]),
     ("network.round_trip.net", &["the_peers_residence_is_in_the_gross_figure_and_not_in_the_net_one"]),

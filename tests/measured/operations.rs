@@ -1,0 +1,111 @@
+//! Published costs of operations in rows, next to plain loops of the same operations.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Instant;
+
+use nix::fcntl::renameat;
+use nix::sys::stat::{FchmodatFlags, Mode, fchmodat};
+use serde_json::Value;
+
+use crate::support::runs::{measuring, result, sysdyno, told};
+use crate::support::truth::{self, Judgement};
+use sysdyno::testing::statistics::summary::quantile;
+
+/// Operations of a batch, and batches.
+const BATCH: u32 = 100;
+const BATCHES: usize = 200;
+
+/// Seconds of one operation of a plain loop: of the fastest tenth of the batches, because others only add time.
+fn own(mut operation: impl FnMut()) -> f64 {
+    let mut batch = || {
+        let began = Instant::now();
+        (0..BATCH).for_each(|_| operation());
+        began.elapsed().as_secs_f64() / f64::from(BATCH)
+    };
+    quantile(&(0..BATCHES).map(|_| batch()).collect::<Vec<f64>>(), 0.1).unwrap()
+}
+
+/// Some bytes through a channel and back.
+fn through(mut writer: impl Write, mut reader: impl Read, bytes: usize) -> f64 {
+    let mut buffer = vec![0; bytes];
+    own(|| {
+        writer.write_all(&buffer).unwrap();
+        reader.read_exact(&mut buffer).unwrap();
+    })
+}
+
+/// The label and its value, and seconds of a plain loop.
+type Own = (&'static str, Vec<(&'static str, &'static str)>, f64);
+
+fn plain_loops(place: &Path) -> Vec<Own> {
+    let channel = |through, bytes, seconds| ("os.channel.time", vec![("bytes", bytes), ("through", through)], seconds);
+    let pipe = |bytes| {
+        let (reader, writer) = io::pipe().unwrap();
+        through(writer, reader, bytes)
+    };
+    let stream = |bytes| {
+        let (one, other) = UnixStream::pair().unwrap();
+        through(one, other, bytes)
+    };
+    // By the open directory, because each part of a path costs.
+    let at = File::open(place).unwrap();
+    let file = File::create_new(place.join("there")).unwrap();
+    let lock = own(|| {
+        file.lock().unwrap();
+        file.unlock().unwrap();
+    });
+    let names = |how, seconds| ("file.metadata.time", vec![("how", how)], seconds);
+    vec![
+        channel("pipe", "1", pipe(1)),
+        channel("pipe", "4096", pipe(4096)),
+        channel("pipe", "65536", pipe(65536)),
+        channel("unix_stream", "1", stream(1)),
+        channel("unix_stream", "65536", stream(65536)),
+        ("os.lock.time", vec![("what", "file_lock")], lock),
+        names(
+            "rename",
+            own(|| {
+                renameat(&at, "there", &at, "new").unwrap();
+                renameat(&at, "new", &at, "there").unwrap();
+            }) / 2.0,
+        ),
+        names(
+            "chmod",
+            own(|| fchmodat(&at, "there", Mode::S_IRUSR | Mode::S_IWUSR, FchmodatFlags::FollowSymlink).unwrap()),
+        ),
+    ]
+}
+
+/// A loop has other code and paths around its operations, and others on the core slow it down. A wrong unit or number of bytes is further
+/// away.
+#[test]
+fn operations_cost_what_plain_loops_of_them_take() {
+    let _alone = measuring();
+    let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let mut tries = 0;
+    truth::judged("channels, locks and names", || {
+        tries += 1;
+        let loops = || plain_loops(tempfile::tempdir_in(place.path()).unwrap().path());
+        let before = loops();
+        let output = place.path().join(format!("run-{tries}"));
+        let words = ["run", "os.channel", "os.lock", "file.metadata", "--quick", "--time", "8s", "--no-progress"];
+        let ran = sysdyno(&words).arg("--scratch").arg(place.path()).arg("-o").arg(&output).output().unwrap();
+        assert!(ran.status.success(), "{}", told(&ran));
+        let result = result(&output);
+        // A neighbour that is there before the run may be gone after it.
+        let pairs = before.into_iter().zip(loops());
+        let faster = pairs.map(|((metric, labels, one), (.., other))| (metric, labels, one.min(other)));
+        faster.collect::<Vec<Own>>().iter().find_map(|own| compared(&result, own).err()).unwrap_or(Judgement::Right)
+    });
+}
+
+fn compared(result: &Value, (metric, labels, own): &Own) -> Result<(), Judgement> {
+    let published = truth::trusted(result, metric, labels)?["value"].as_f64().unwrap() / 1e9;
+    if (0.45..2.0).contains(&(published / own)) {
+        return Ok(());
+    }
+    Err(Judgement::Wrong(format!("{metric} {labels:?}: {published} s, and a plain loop takes {own} s")))
+}
