@@ -349,3 +349,18 @@ fn every_constant_is_used() {
         assert!(uses >= 2, "{} is defined and used nowhere", constant.name);
     }
 }
+
+/// The row and the constructor that the guide shows are those of the sources.
+#[test]
+fn the_guide_shows_a_row_of_the_sources() {
+    let read = |path: &str| fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap();
+    let guide = read("CONTRIBUTING.md");
+    let section = guide.split("\n## ").find(|section| section.starts_with("Add an operation in one row")).unwrap();
+    let blocks: Vec<&str> =
+        section.split("```").skip(1).step_by(2).map(|block| block.trim_start_matches("rust\n")).collect();
+    let sources = read("src/experiments/os/system_call/calls.rs") + &read("src/sys/system_call.rs");
+    assert_eq!(blocks.len(), 2);
+    for block in blocks {
+        assert!(sources.contains(block), "{block}");
+    }
+}
