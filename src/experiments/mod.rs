@@ -45,6 +45,7 @@ pub const TABLE: &[&Experiment] = &[
     &os::signal::EXPERIMENT,
     &os::channel::EXPERIMENT,
     &os::lock::EXPERIMENT,
+    &os::sleep::EXPERIMENT,
     &memory::latency::EXPERIMENT,
     &memory::bandwidth::EXPERIMENT,
     &memory::loaded_latency::EXPERIMENT,

@@ -52,6 +52,7 @@ pub use limits::Limits;
 pub use memory::Memory;
 pub use microarchitecture::CoreClass;
 pub use network::{Interface, InterfaceKind, Shaper};
+pub use scheduling::USUAL_SLACK;
 pub use storage::{BlockDevice, Medium, Mounted, Storage};
 pub use topology::{CoreType, LogicalCpu};
 

@@ -37,7 +37,7 @@ pub struct Scheduling {
 /// Policy of processes for which none was set.
 pub(super) const USUAL_POLICY: &str = "SCHED_OTHER";
 /// Timer slack of processes for which none was set, in nanoseconds.
-pub(super) const USUAL_SLACK: u64 = 50_000;
+pub const USUAL_SLACK: u64 = 50_000;
 /// Utilisation of a CPU that is always busy.
 pub(super) const FULL: u32 = 1024;
 

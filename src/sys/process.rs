@@ -4,6 +4,11 @@ use nix::sys::signal::{Signal, killpg};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
 use nix::unistd::{ForkResult, Pid};
 
+/// Sets the timer slack of the calling thread to a nanosecond, which is the least.
+pub fn least_timer_slack() -> std::io::Result<()> {
+    Ok(nix::sys::prctl::set_timerslack(1)?)
+}
+
 /// Has the kernel kill this process when its parent dies, so that a killed run leaves no launch behind. Returns false
 /// when the parent is already gone.
 pub fn die_with_parent(parent: u32) -> bool {

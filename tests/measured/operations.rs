@@ -37,6 +37,44 @@ fn through(mut writer: impl Write, mut reader: impl Read, bytes: usize) -> f64 {
     })
 }
 
+/// Nanoseconds by which the default timer slack of a run is longer than usual.
+const LONGER_SLACK: u32 = 1_000_000;
+
+/// Late ends of sleeps of a run whose tasks have this timer slack, in nanoseconds.
+fn late_sleeps(slack: u32, output: &Path) -> Result<f64, Judgement> {
+    // A child begins with the slack of the thread that starts it.
+    nix::sys::prctl::set_timerslack(u64::from(slack)).unwrap();
+    let words = ["run", "os.sleep", "--quick", "--time", "4s", "--no-progress"];
+    let ran = sysdyno(&words).arg("-o").arg(output).output();
+    nix::sys::prctl::set_timerslack(0).unwrap();
+    let ran = ran.unwrap();
+    assert!(ran.status.success(), "{}", told(&ran));
+    let labels = [("quantile", "p50"), ("requested", "1000"), ("slack", "default")];
+    Ok(truth::trusted(&result(output), "os.sleep.oversleep", &labels)?["value"].as_f64().unwrap())
+}
+
+#[test]
+fn sleeps_end_as_much_later_as_the_timer_slack_is_longer() {
+    let _alone = measuring();
+    let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let mut tries = 0;
+    truth::judged("late ends of sleeps", || {
+        tries += 1;
+        let usual = 50_000;
+        let [usual, longer] = [usual, usual + LONGER_SLACK]
+            .map(|slack| late_sleeps(slack, &place.path().join(format!("{tries}-{slack}"))));
+        let later = match (usual, longer) {
+            (Ok(usual), Ok(longer)) => longer - usual,
+            (Err(judgement), _) | (_, Err(judgement)) => return judgement,
+        };
+        // The kernel ends a sleep with any other timer that comes within the slack.
+        if (0.8..1.15).contains(&(later / f64::from(LONGER_SLACK))) {
+            return Judgement::Right;
+        }
+        Judgement::Wrong(format!("{later} ns later, and the slack is {LONGER_SLACK} ns longer"))
+    });
+}
+
 /// The label and its value, and seconds of a plain loop.
 type Own = (&'static str, Vec<(&'static str, &'static str)>, f64);
 

@@ -44,6 +44,7 @@ const PROMISED: &[(&str, Unit, &[&str])] = &[
     ("os.signal.time", Unit::Nanoseconds, &["how"]),
     ("os.channel.time", Unit::Nanoseconds, &["bytes", "through"]),
     ("os.lock.time", Unit::Nanoseconds, &["what"]),
+    ("os.sleep.oversleep", Unit::Nanoseconds, &["quantile", "requested", "slack"]),
     ("memory.bandwidth.rate", Unit::BytesPerSecond, &["level", "operation", "threads"]),
     ("memory.bandwidth.bus_rate", Unit::BytesPerSecond, &["level", "operation", "threads"]),
     ("memory.loaded_latency.time", Unit::Nanoseconds, &["load"]),

@@ -207,7 +207,7 @@ fn quantile_over_launches(sample: &Sample, probability: f64) -> Option<Estimate>
 }
 
 /// `p50` for 0.5.
-fn quantile_label(probability: f64) -> String {
+pub(super) fn quantile_label(probability: f64) -> String {
     format!("p{:.0}", probability * 100.0)
 }
 

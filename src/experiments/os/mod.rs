@@ -9,6 +9,7 @@ pub mod operation;
 pub mod process_creation;
 pub mod row;
 pub mod signal;
+pub mod sleep;
 pub mod sweep;
 pub mod system_call;
 pub mod thread_creation;

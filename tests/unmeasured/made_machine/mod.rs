@@ -53,6 +53,7 @@ fn is_of_shots(experiment: &str, series: &Series) -> bool {
     match experiment {
         "network.round_trip" => series.name == "exchange",
         "network.connection" => series.name == "connection",
+        "os.sleep" => series.name == "sleep",
         "file.read" | "file.remote_read" => ["read", "pass", "depth"].contains(&series.name.as_str()),
         "file.contention" => series.name == "times",
         "cpu.sharing" => series.name == "stretch",

@@ -13,6 +13,7 @@ const ON_REAL_MACHINES: &[(&str, &[&str])] = &[
     ("os.system_call.time", &["five_per_cent_of_a_system_call_are_found_and_nothing_else"]),
     ("os.channel.time", &["operations_cost_what_plain_loops_of_them_take"]),
     ("os.lock.time", &["operations_cost_what_plain_loops_of_them_take"]),
+    ("os.sleep.oversleep", &["sleeps_end_as_much_later_as_the_timer_slack_is_longer"]),
     ("file.metadata.time", &["operations_cost_what_plain_loops_of_them_take"]),
     ("memory.loaded_latency.time", &["an_idle_load_takes_the_same_in_both_experiments"]),
     ("network.round_trip.time", &["a_delay_is_in_every_round_trip_and_in_the_handshake_once"]),

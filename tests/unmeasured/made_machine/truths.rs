@@ -81,6 +81,10 @@ const TRUTHS: &[(&str, Truth)] = &[
     ("os.signal.time", |made, labels| made.middle("operation", labels)),
     ("os.channel.time", |made, labels| made.middle("operation", labels)),
     ("os.lock.time", |made, labels| made.middle("operation", labels)),
+    ("os.sleep.oversleep", |made, labels| {
+        let requested: f64 = labels.get("requested")?.parse().ok()?;
+        Some(made.at(quantile(labels)?, "sleep", &labels.without("quantile"))? - requested)
+    }),
     ("file.metadata.time", |made, labels| made.middle("operation", labels)),
     ("memory.latency.level", level),
     ("memory.latency.level_size", |made, labels| {
