@@ -7,6 +7,7 @@ mod breakers;
 mod calibration;
 mod described;
 mod host;
+mod lmbench;
 mod proofs;
 mod truths;
 
