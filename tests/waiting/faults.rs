@@ -136,12 +136,13 @@ fn a_run_that_was_killed_is_reported_and_goes_on() {
     assert!(cut["cut_bytes"].as_u64().unwrap() >= 14 && cut["command"][2] == "--resume", "{cut}");
     let result = result(&place);
     assert_eq!((&result["run"]["complete"], &result["run"]["resumed"]), (&Value::from(true), &Value::from(1)));
-    // Two rounds had ended at least. A quick run has eight launches of each experiment, and the kill took one of them.
+    // Two rounds had ended at least, and the kill took one launch of one experiment.
     assert!(result["run"]["rounds"].as_u64().unwrap() > 2, "{}", result["run"]);
     for id in ["cpu.loop", "cpu.procedure_call"] {
+        let begun = records(&log, "launch").iter().filter(|launch| launch["experiment"] == id).count();
         let ends = records(&log, "launch_end");
         let measured = ends.iter().filter(|end| end["experiment"] == id && end["failed"].is_null()).count();
-        assert!(measured >= 7, "{id}: {measured}");
+        assert!(measured >= 3 && measured + 1 >= begun, "{id}: {measured} of {begun}");
     }
     assert_eq!(records(&log, "plan").len(), 1, "the plan holds");
     let predicted: Vec<String> =
