@@ -43,7 +43,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     id: "os.sleep",
     title: "Sleep",
     measures: "how late sleeps of 1 µs to 1 ms end",
-    words: &["usleep", "nanosleep", "timer-slack", "oversleep"],
+    words: &["usleep", "nanosleep", "slack", "oversleep"],
     method_version: 1,
     precision: Precision { target: 0.15, between: 0.08, busy: 0.08 },
     source: heading!("sleep.rs"),
