@@ -53,7 +53,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     id: "os.channel",
     title: "Channels",
     measures: "a write and a read through pipes, UNIX sockets and eventfd, by bytes",
-    words: &["channels", "pipe", "pipes", "ipc", "eventfd"],
+    words: &["channels", "pipes", "ipc", "eventfd"],
     method_version: 1,
     precision: Precision { target: 0.08, between: 0.05, busy: 0.05 },
     source: heading!("channel.rs"),
