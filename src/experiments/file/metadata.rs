@@ -53,7 +53,7 @@ use super::PLACE;
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
     id: "file.metadata",
-    title: "Names of files",
+    title: "File metadata",
     measures: "renaming, linking and listing files in the scratch directory",
     words: &["rename", "readdir", "chmod"],
     method_version: 1,

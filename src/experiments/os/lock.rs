@@ -14,8 +14,8 @@
 //! - **file_lock**: flock(2) of an open file, and its release.
 //! - **range_lock**: fcntl(2) of one byte of an open file, and its release, as databases take it.
 //!
-//! The locks in memory stay in user mode. The locks of files enter the kernel twice, and the file is one in memory. Every answer is
-//! checked, without a branch: a lock that another task holds discards the batch.
+//! The locks in memory stay in user mode, and no other task has their address. The locks of files enter the kernel twice. The file is in
+//! memory and has no other user. The answers of these calls are checked, without a branch.
 //! The same launch times getppid(2) in the same way, as the lower limit of the gates.
 //!
 //! # Prediction
@@ -89,13 +89,11 @@ static OPERATIONS: Operations = Operations {
             ..in_memory("atomic_add", "atomic addition", ATOMIC, || Ok(Operation::atomic_additions()))
         },
         in_memory(MUTEX, "mutex", TWO_ATOMIC, || Ok(Operation::mutex())),
-        in_memory("reader_lock", "lock of readers and writers, for reading", TWO_ATOMIC, || {
-            Ok(Operation::reader_lock())
-        }),
-        of_file("file_lock", "lock of a file (flock)", 1800.0, || {
+        in_memory("reader_lock", "for readers (RwLock)", TWO_ATOMIC, || Ok(Operation::reader_lock())),
+        of_file("file_lock", "of a file (flock)", 1800.0, || {
             Ok(Operation::two_on_files(create::in_memory(c"lock")?, |file| Operation::lock_of_file(file.as_fd())))
         }),
-        of_file(RANGE, "lock of a byte of a file (fcntl)", 1800.0, || {
+        of_file(RANGE, "of a byte of a file (fcntl)", 1800.0, || {
             Ok(Operation::two_on_files(create::in_memory(c"lock")?, |file| Operation::lock_of_range(file.as_fd())))
         }),
     ],

@@ -23,7 +23,7 @@ pub(super) const RING: &str = "io_uring_nop";
 pub(super) const RING_BATCHED: &str = "io_uring_nop_batched";
 pub(super) const YIELD: &str = "sched_yield";
 
-/// What to do where there is no ring.
+/// Hint for a machine without io_uring.
 const RING_HINT: &str = " (see sysctl kernel.io_uring_disabled)";
 
 /// A file that every system has. Its path has two parts.
