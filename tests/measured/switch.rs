@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::support::truth::timed;
+use crate::support::truth::{timed, witness};
 use sysdyno::testing::machine;
 use sysdyno::testing::results::problem::Problem;
 use sysdyno::testing::results::quantity::Labels;
@@ -247,4 +247,21 @@ fn a_competitor_preempts_a_loop() {
         if preempted > 0 { Ok(()) } else { Err(format!("none of {} batches was preempted", turns.get())) }
     });
     competitor.stop();
+}
+
+/// The look that excuses a test without a judgement sees a task that computes on the same CPU.
+#[test]
+fn a_test_sees_a_competitor_on_its_own_core() {
+    let _turn = alone();
+    let competitor = Spinner::new(measured_cpu(), Duty::Answer).unwrap();
+    competitor.start().unwrap();
+    let look = || {
+        affinity::restrict(&[measured_cpu()]).unwrap();
+        witness()
+    };
+    let seen = std::thread::scope(|scope| scope.spawn(look).join().unwrap());
+    competitor.stop();
+    let seen = seen.expect("a competitor is seen");
+    let share = seen.split("for ").nth(1).and_then(|rest| rest.split(' ').next()?.parse::<f64>().ok());
+    assert!(share.is_some_and(|share| share > 20.0), "{seen}");
 }

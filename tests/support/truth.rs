@@ -2,6 +2,8 @@
 //!
 //! A figure of the tool is compared by [`judged`]: a figure that the tool trusts and that is wrong fails at once. A figure that
 //! the tool itself calls contaminated is measured again. After [`TRIES`] tries the test ends as *not judged*, with that verdict.
+//! After each such try the test itself looks at the core. So a tool that calls everything contaminated is not excused by its own
+//! verdict: `scripts/test` allows few tests without a judgement on a quiet core, and more while other work used the core.
 //!
 //! Code that the test itself times has no verdict of the tool. [`timed`] looks at the core while it is timed: a neighbour on a
 //! sibling hardware thread widens a loop of additions and leaves a chain of multiplies alone. A comparison that fails on such a
@@ -58,7 +60,7 @@ impl Judgement {
 
 /// Compares figures of the tool with a truth. Wrong fails at once; disturbed is tried again and then noted as not judged.
 pub fn judged(what: &str, mut compare: impl FnMut() -> Judgement) {
-    let mut verdict = String::new();
+    let (mut verdict, mut witnessed) = (String::new(), None);
     for attempt in 1..=tries() {
         match compare() {
             Judgement::Right => return noted_tries(attempt),
@@ -68,21 +70,22 @@ pub fn judged(what: &str, mut compare: impl FnMut() -> Judgement) {
             }
             Judgement::Disturbed(why) => verdict = why,
         }
+        witnessed = witness().or(witnessed);
     }
-    not_judged(what, &verdict);
+    note_not_judged(what, &verdict, witnessed.as_deref());
 }
 
 /// Compares code that the test times with a truth. It is right when more tries are right than wrong on a quiet core. Wrong on a quiet
 /// core fails after a few tries, wrong on a core that others used is noted as not judged.
 pub fn timed(what: &str, mut compare: impl FnMut() -> Result<(), String>) {
     let (mut right, mut quiet) = (0, Vec::new());
-    let mut disturbed = String::new();
+    let (mut why, mut disturbed) = (String::new(), String::new());
     for attempt in 1..=TIMED_TRIES {
         LOOKS.with_borrow_mut(|looks| *looks = Looks::default());
         watch();
         let outcome = compare();
         watch();
-        let Err(why) = outcome else {
+        let Err(wrong) = outcome else {
             right += 1;
             if right > quiet.len() {
                 return noted_tries(attempt);
@@ -90,12 +93,12 @@ pub fn timed(what: &str, mut compare: impl FnMut() -> Result<(), String>) {
             continue;
         };
         match LOOKS.with_borrow(Looks::disturbance) {
-            Some(others) => disturbed = format!("{why}; {others}"),
-            None => quiet.push(why),
+            Some(others) => (why, disturbed) = (wrong, others),
+            None => quiet.push(wrong),
         }
         assert!(quiet.len() < QUIET_FAILURES as usize, "{what}, on a quiet core: {}", quiet.join("; "));
     }
-    not_judged(what, &disturbed);
+    note_not_judged(what, &why, Some(&disturbed));
 }
 
 /// Content where a figure lies between two others.
@@ -121,7 +124,9 @@ pub fn trusted<'a>(result: &'a Value, name: &str, labels: &[(&str, &str)]) -> Re
         if metric["verdict"]["trust"] != "contaminated" {
             return Ok(metric);
         }
-        let failed = metric["verdict"]["gates"].as_array().unwrap().iter().filter(|gate| gate["pass"] == false);
+        let gates = metric["verdict"]["gates"].as_array().unwrap().iter();
+        let contaminating = |gate: &&Value| ["contaminates", "disturbs"].iter().any(|word| gate["severity"] == *word);
+        let failed = gates.filter(|gate| gate["pass"] == false).filter(contaminating);
         let evidence: Vec<String> = failed.map(|gate| format!("{}: {}", gate["id"], gate["evidence"])).collect();
         return Err(Judgement::Disturbed(format!("{} is contaminated: {}", title(), evidence.join("; "))));
     }
@@ -179,10 +184,25 @@ fn reasons(result: &Value) -> String {
     sections.iter().map(said).collect::<Vec<String>>().join("; ")
 }
 
-/// Notes that a comparison could not be made, and why.
+/// Notes that a comparison could not be made, and why. The test looks at the core first.
 pub fn not_judged(what: &str, verdict: &str) {
-    println!("not judged: {what}: {verdict}");
-    note(&format!("not judged\t{}\t{what}: {verdict}", test_name()));
+    note_not_judged(what, verdict, witness().as_deref());
+}
+
+/// Notes that a comparison could not be made, why, and what the test itself saw of other work on the core.
+fn note_not_judged(what: &str, verdict: &str, witnessed: Option<&str>) {
+    let (kind, saw) = witnessed.map_or(("not judged", "the core is quiet"), |saw| ("disturbed", saw));
+    println!("not judged: {what}: {verdict}; {saw}");
+    note(&format!("{kind}\t{}\t{what}: {saw}: {verdict}", test_name()));
+}
+
+/// Looks at the core for a while, and says what other work did there, if any.
+pub fn witness() -> Option<String> {
+    LOOKS.with_borrow_mut(|looks| *looks = Looks::default());
+    for _ in 0..WITNESS_LOOKS {
+        watch();
+    }
+    LOOKS.with_borrow(Looks::disturbance)
 }
 
 fn noted_tries(attempt: u32) {
@@ -216,6 +236,9 @@ const DISTURBED: f64 = 0.02;
 /// How long a comparison is preceded and followed by computing alone, to see who else wants the CPU. Work that hands the CPU to
 /// its own tasks waits for those as well, so waiting in between says nothing.
 const WATCHED: Duration = Duration::from_millis(10);
+
+/// Times that long a test looks at the core itself, after a try that the tool calls contaminated.
+const WITNESS_LOOKS: u32 = 20;
 
 thread_local! {
     static LOOKS: RefCell<Looks> = RefCell::new(Looks::default());
