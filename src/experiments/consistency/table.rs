@@ -103,6 +103,18 @@ macro_rules! levels {
     };
 }
 
+macro_rules! channel {
+    ($through:literal, $bytes:literal) => {
+        FigureName("os.channel.time", &[("through", $through), ("bytes", $bytes)])
+    };
+}
+
+macro_rules! lock {
+    ($what:literal) => {
+        FigureName("os.lock.time", &[("what", $what)])
+    };
+}
+
 macro_rules! cache_in {
     ($limit:literal, $bytes:literal) => {
         pair!([Operand::Number($bytes, Unit::Bytes)] AtLeast(0.0)
@@ -231,6 +243,31 @@ pub(super) const RULES: &[Invariant] = &[
                 [Operand::Period(1.0, of!("cpu.frequency.core"))]),
             pair!([one(of!("os.system_call.time", "call" = "clock_gettime"))] Near(0.6)
                 [one(of!("cpu.timer.overhead", "method" = "clock_gettime_syscall"))]),
+        ],
+    },
+    Invariant {
+        id: "C14",
+        rule: "A write and a read through a channel take at least as long as two kernel entries, and more bytes take longer. \
+               They cost about the same in two experiments. Bytes through a channel are copied twice",
+        pairs: &[
+            pair!([one(channel!("pipe", "1"))] AtLeast(0.0) [Operand::Figure(2.0, ENOSYS)]),
+            pair!([one(channel!("pipe", "1"))] Near(0.2) [one(PIPE)]),
+            pair!([one(channel!("eventfd", "8"))] Near(0.2) [one(of!("os.context_switch.eventfd_overhead"))]),
+            pair!([one(channel!("pipe", "1"))] Below [one(channel!("pipe", "65536"))]),
+            pair!([one(channel!("unix_stream", "1"))] Below [one(channel!("unix_stream", "65536"))]),
+            pair!([one(channel!("pipe", "65536"))] AtLeast(0.5) [Operand::Transfer(2.0, 65_536.0, COPY)]),
+            pair!([one(channel!("unix_stream", "65536"))] AtLeast(0.5) [Operand::Transfer(2.0, 65_536.0, COPY)]),
+        ],
+    },
+    Invariant {
+        id: "C15",
+        rule: "A lock in user mode costs less than a kernel entry, and a lock on a file costs more. A signal that a handler catches \
+               takes at least as long as two kernel entries",
+        pairs: &[
+            pair!([one(lock!("mutex"))] Below [one(ENOSYS)]),
+            pair!([one(lock!("file_lock"))] AtLeast(0.0) [one(ENOSYS)]),
+            pair!([one(lock!("range_lock"))] AtLeast(0.0) [one(ENOSYS)]),
+            pair!([one(of!("os.signal.time", "how" = "deliver_self"))] AtLeast(0.0) [Operand::Figure(2.0, ENOSYS)]),
         ],
     },
 ];

@@ -4,7 +4,7 @@
 use super::kernel_work;
 use super::row::{Make, Row, phrase};
 use super::system_call::paid;
-use crate::experiments::constants::{COPY_BYTE, KERNEL_ROUND_TRIP};
+use crate::experiments::constants::{KERNEL_ROUND_TRIP, PAGE_COPY};
 use crate::experiments::prelude::*;
 use crate::sys::placed::{Around, Operation};
 use crate::sys::process;
@@ -33,8 +33,10 @@ const LONGER_IN_USER_MODE: u32 = 16;
 /// Of an operation in user mode: how much of it overlaps depends on the work around. C programs pay 1 to 8 cycles for an atomic addition,
 /// and 13 to 18 for a mutex, where 4.5 and 12.5 are published (Intel Golden Cove guest).
 const OVERLAPPING: Precision = Precision { target: 0.5, between: 0.4, busy: 0.4 };
-/// Times that each byte is copied on its way through the kernel.
+/// Times that each byte is copied on its way through the kernel, from a cache into a cache of the same core.
 const COPIES: f64 = 2.0;
+/// Bytes that [`PAGE_COPY`] is for.
+const PAGE_BYTES: f64 = 4096.0;
 
 rules! {
     CALLS_INSIDE: "G20" Hard "`os.channel.time`, `os.lock.time`, `os.signal.time`, `file.metadata.time`",
@@ -81,8 +83,8 @@ impl Operations {
                 prediction = prediction.software(row.what, work, pace);
             }
             if let Some(bytes) = row.bytes {
-                let copies = COPY_BYTE.times(COPIES * bytes as f64);
-                prediction = prediction.hardware("copying the bytes in and out", copies, COPY_BYTE.basis());
+                let copies = PAGE_COPY.times(COPIES * bytes as f64 / PAGE_BYTES);
+                prediction = prediction.hardware("copying the bytes in and out", copies, PAGE_COPY.basis());
             }
             row.parts.iter().fold(prediction, |prediction, (what, number, constant)| {
                 prediction.software(what, cycle.of(constant.times(*number)), constant.basis())
