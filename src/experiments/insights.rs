@@ -4,7 +4,7 @@
 use crate::experiments::prelude::*;
 use crate::results::document::{Grade, Highlight, HighlightKind, Section};
 use crate::results::expectation::{Expectation, Ground};
-use crate::results::ratio::{against_prediction, scaled};
+use crate::results::ratio::{Order, against_prediction, scaled};
 use crate::results::verdict::AgainstPrediction;
 use crate::results::wording::{capital, times};
 
@@ -244,6 +244,64 @@ impl<'a> Found<'a> {
             "An ordinary store reads its cache line first, so it needs the memory twice.",
             "Use non-temporal stores for large data that is not read again soon.",
         ))
+    }
+
+    /// Several CPUs that read no more from memory than one does.
+    fn one_cpu_fills_memory(&self) -> Option<Weighted> {
+        const ALIKE: f64 = 1.2;
+        const ONE: Primitive =
+            Primitive::of("memory.bandwidth.rate", &[("level", "DRAM"), ("operation", "read"), ("threads", "1")]);
+        let wanted = Primitive::of("memory.bandwidth.rate", &[("level", "DRAM"), ("operation", "read")]);
+        let threads = |metric: &Metric| metric.labels.get("threads").and_then(|count| count.parse::<u32>().ok());
+        let all = self.sections.iter().flat_map(|section| section.metrics.iter().map(move |metric| (section, metric)));
+        let reads = all.filter(|(_, metric)| wanted.is(&metric.name, &metric.labels) && is_settled(metric));
+        let (section, several) = reads.max_by_key(|(_, metric)| threads(metric))?;
+        let count = threads(several).filter(|&count| count > 1)?;
+        let (_, one) = self.find(ONE)?;
+        let most = several.interval95[1] / one.interval95[0];
+        if Order::of(several, one) == Order::Open || most > ALIKE {
+            return None;
+        }
+        let text =
+            format!("One CPU reads {} from memory, and {count} CPUs read {} together.", time(one), time(several));
+        let why = "One CPU already uses the memory bandwidth that these CPUs get together.";
+        let advice = "Expect no gain from threads in work that streams through memory. Make its data smaller.";
+        Some(told(0.5 * (f64::from(count) / most).ln().max(0.0), section, text, why, advice))
+    }
+
+    /// Sleeps that end late.
+    fn sleeping(&self) -> Option<Weighted> {
+        /// Half of the requested time.
+        const USUAL: f64 = 50_000.0;
+        let of = |labels| self.find(Primitive::of("os.sleep.oversleep", labels));
+        let (section, late) = of(&[("requested", "100000"), ("quantile", "p50"), ("slack", "default")])?;
+        let least = of(&[("requested", "100000"), ("quantile", "p50"), ("slack", "least")]);
+        let ratio = Ratio::between((late.value, late.interval95), (USUAL, [USUAL; 2]), 1.0)?;
+        let text = format!("A sleep of 100 µs ends {} late.", time(late));
+        let least = least.map(|(_, least)| format!(" With the least slack it ends {} late.", time(least)));
+        let why =
+            format!("The kernel adds a timer slack, and an idle CPU takes time to wake.{}", least.unwrap_or_default());
+        let advice = "Set a smaller slack with prctl(PR_SET_TIMERSLACK), and wait for events in place of short sleeps.";
+        Some(told(weight(&ratio, 1.0), section, text, &why, advice))
+    }
+
+    /// A byte through a socket over one through a pipe.
+    fn channels(&self) -> Option<Weighted> {
+        const USUAL: f64 = 1.5;
+        let of = |labels| self.find(Primitive::of("os.channel.time", labels));
+        let (section, socket) = of(&[("through", "unix_stream"), ("bytes", "1")])?;
+        let (_, pipe) = of(&[("through", "pipe"), ("bytes", "1")])?;
+        let ratio = Ratio::of(socket, pipe, USUAL)?;
+        let text = format!(
+            "A byte through a UNIX stream socket takes {}, {} times as long as through a pipe ({}).",
+            time(socket),
+            ratio.text(),
+            time(pipe)
+        );
+        let why =
+            "A socket makes a buffer for each message and accounts for it. A pipe writes into a page that it keeps.";
+        let advice = "Use a pipe between two processes of one machine, or send many small messages in one call.";
+        Some(told(0.5 * weight(&ratio, USUAL), section, text, why, advice))
     }
 
     /// What costs most more while another guest uses the core.
@@ -516,6 +574,9 @@ pub fn insights(sections: &[Section], machine: &Machine, cpu: u32, expectations:
         found.entry(),
         found.order(),
         found.stores(),
+        found.one_cpu_fills_memory(),
+        found.sleeping(),
+        found.channels(),
         found.neighbour(),
         found.own_cpus(),
         found.fork(),

@@ -6,8 +6,8 @@ use sysdyno::testing::results::document::{
     CheckOutcome, Comparison, CompositeCheck, Document, Grade, Highlight, HighlightKind, SharedCore,
 };
 use sysdyno::testing::results::expectation::{Expectation, Ground};
-use sysdyno::testing::results::quantity::Unit;
-use sysdyno::testing::results::verdict::AgainstPrediction;
+use sysdyno::testing::results::quantity::{Labels, Unit};
+use sysdyno::testing::results::verdict::{AgainstPrediction, Trust};
 
 use crate::report::{real, record};
 
@@ -170,4 +170,41 @@ fn what_is_ordinary_for_the_kind_comes_later() {
     assert!(far[0].why.as_ref().unwrap().contains("Machines of the kind (made ones) have a ratio of "), "{far:#?}");
     let ordinary = with_wake_ups_of(1.0);
     assert_ne!(place(&ordinary), Some(0), "{ordinary:#?}");
+}
+
+/// Each insight of two results is there where they lie far apart, and not where they lie as usual.
+#[test]
+fn memory_sleeps_and_channels_are_described_where_they_are_unusual() {
+    let found = |unit: Unit, name: &str, costs: [(Labels, f64); 2]| {
+        let mut document = real().clone();
+        document.experiments.retain(|section| !["memory", "os"].contains(&section.chapter.as_str()));
+        let section = &mut document.experiments[0];
+        for (labels, value) in costs {
+            let mut metric = section.metrics[0].clone();
+            (metric.name, metric.labels, metric.unit) = (name.to_owned(), labels, unit);
+            (metric.value, metric.interval95, metric.grade) = (value, [value * 0.98, value * 1.02], Grade::Good);
+            (metric.cycles, metric.cycles_interval95, metric.verdict.trust) = (None, None, Trust::Clean);
+            section.metrics.push(metric);
+        }
+        of_figures(&said(&document, &[])).iter().map(|found| found.text.clone()).collect::<Vec<String>>().join("\n")
+    };
+    let reads = |one: f64, four: f64| {
+        let of = |threads| Labels::of([("level", "DRAM"), ("operation", "read"), ("threads", threads)]);
+        found(Unit::BytesPerSecond, "memory.bandwidth.rate", [(of("1"), one * 1e9), (of("4"), four * 1e9)])
+    };
+    let alike = reads(13.0, 13.5);
+    assert!(alike.contains("4 CPUs read"), "{alike}");
+    assert!(!reads(13.0, 20.0).contains("4 CPUs read"));
+    let sleeps = |late: f64| {
+        let of = |slack| Labels::of([("requested", "100000"), ("quantile", "p50"), ("slack", slack)]);
+        found(Unit::Nanoseconds, "os.sleep.oversleep", [(of("default"), late), (of("least"), late / 10.0)])
+    };
+    assert!(sleeps(90_000.0).contains("A sleep of 100 µs ends 90"), "{}", sleeps(90_000.0));
+    assert!(!sleeps(45_000.0).contains("A sleep of"));
+    let channels = |socket: f64| {
+        let of = |through| Labels::of([("bytes", "1"), ("through", through)]);
+        found(Unit::Nanoseconds, "os.channel.time", [(of("pipe"), 400.0), (of("unix_stream"), socket)])
+    };
+    assert!(channels(900.0).contains("times as long as through a pipe"), "{}", channels(900.0));
+    assert!(!channels(500.0).contains("through a pipe"));
 }
