@@ -80,6 +80,9 @@ pub struct Term {
 /// What the basis of a fitted term says.
 const FITTED: &str = "fitted on";
 
+/// What follows a metric that has no result of this run, but a prediction.
+pub const AS_PREDICTED: &str = ", as predicted";
+
 /// A range wider than this factor is no prediction.
 const WIDEST: f64 = 4.0;
 
@@ -169,9 +172,10 @@ impl Prediction {
         if self.low > 0.0 { self.high / self.low } else { f64::INFINITY }
     }
 
-    /// True when a term of it has a coefficient that was fitted on records.
+    /// True when it has a coefficient that was fitted on records, and results of this run alone besides.
     pub fn is_fitted(&self) -> bool {
-        self.terms.iter().any(|term| term.basis.text().contains(FITTED))
+        let says = |text: &str| self.terms.iter().any(|term| term.basis.text().contains(text));
+        says(FITTED) && !says(AS_PREDICTED)
     }
 
     /// True when the range says where the figure lies: beyond a factor of 4 it does not.

@@ -1,6 +1,6 @@
 //! Predictions composed from primitives of the same run. A figure is some primitives, each a number of times, and one more times a
-//! coefficient without unit. Coefficients are fitted on records of other runs; where there is no primitive, or no record, the
-//! prediction from the constants table stands.
+//! coefficient without unit. Coefficients are fitted on records of other runs. A primitive that a run has not measured is composed
+//! in the same way, of the cycle time in the end. Where there is no record, the prediction of the experiment's own file stands.
 
 pub mod coefficients;
 mod families;
@@ -9,8 +9,10 @@ pub mod misses;
 mod model;
 pub(super) mod primitives;
 
+use crate::experiments::constants::{DISK_READ_UNKNOWN, disk_read};
 use crate::experiments::prelude::*;
-use crate::results::prediction::Part;
+use crate::results::document::record;
+use crate::results::prediction::{AS_PREDICTED, Part};
 use crate::results::quantity::{DISTANCE, FOOTPRINT, PATH_DEPTH};
 
 use super::{Experiment, PredictionInput};
@@ -119,33 +121,71 @@ pub fn is_disturbed(experiment: &Experiment, known: &[Metric]) -> bool {
     own.any(|primitive| find(known, primitive).is_none_or(disturbed))
 }
 
-/// A prediction by primitives and coefficients; the one that is given where they do not reach.
-pub fn composed(by: &PredictionInput<'_>, plain: Prediction) -> Prediction {
-    // With a neighbour a primitive takes longer than the figures that are predicted from it.
-    let usable = |metric: &&Metric| !metric.grade.has_foreign_part();
-    let find = |primitive: &Primitive| find(by.known, primitive).filter(usable);
-    let known = |primitive: &Primitive| find(primitive).map(|metric| metric.value);
-    let Some(model) = model(&plain.metric, &plain.labels) else { return plain };
-    let Some((_, scale)) = model.known(&known) else { return plain };
-    let host = Host::of(&by.setup.machine, by.setup.cpu);
-    let Some(found) = table().find(&key(&plain.metric, &plain.labels), &host) else { return plain };
-    let range = |value: f64| (value, value / found.spread, value * found.spread);
-    let mut composed = Prediction::of(&plain.metric, plain.labels, plain.unit);
-    let mut add = |what: &str, part: Part, value: f64, basis: Basis| {
-        let so_far = std::mem::replace(&mut composed, Prediction::of("", Labels::none(), plain.unit));
-        composed = match part {
-            Part::BaseHardware => so_far.hardware(what, range(value), basis),
-            Part::SoftwareOverhead => so_far.software(what, range(value), basis),
-        };
-    };
-    for term in model.counted.iter().filter(|term| term.count > 0.0) {
-        let Some(metric) = find(&term.primitive) else { continue };
-        add(term.what, term.part, metric.value * term.count, Basis::counted(&metric.title(), term.count));
+/// A primitive as a run knows it.
+struct Known {
+    /// Expected, lowest, highest.
+    range: (f64, f64, f64),
+    /// What a basis calls it.
+    title: String,
+}
+
+impl Known {
+    /// As measured. Else from the cycle time and the disk that the machine claims, and from coefficients; none without these.
+    fn of(by: &PredictionInput<'_>, primitive: &Primitive) -> Option<Known> {
+        // With a neighbour a primitive takes longer than the figures that are predicted from it.
+        if let Some(metric) = find(by.known, primitive).filter(|metric| !metric.grade.has_foreign_part()) {
+            return Some(Known { range: (metric.value, metric.value, metric.value), title: metric.title() });
+        }
+        let labels = primitive.usual_labels();
+        let title = format!("{}{AS_PREDICTED}", record(primitive.metric, &labels));
+        Some(match *primitive {
+            CYCLE => {
+                let cycle = CycleTime::known(by);
+                let title = if find(by.known, &CYCLE).is_some() { CYCLE.metric.to_owned() } else { title };
+                Known { range: cycle.of((1.0, 1.0, 1.0)), title }
+            }
+            DIRECT_READ => {
+                Known { range: disk_read(&by.setup.machine).unwrap_or(DISK_READ_UNKNOWN).times(1.0), title }
+            }
+            _ => {
+                let found = composition(by, Prediction::of(primitive.metric, labels, Unit::Nanoseconds))?;
+                Known { range: (found.value, found.low, found.high), title }
+            }
+        })
     }
-    let basis = find(&model.primitive).map_or_else(String::new, Metric::title);
-    let basis = Basis::fitted(&basis, found.ratio * model.times, model.scaling == Scaling::Against, found.records);
-    add(model.what, model.part, found.ratio * scale, basis);
-    composed
+}
+
+/// A prediction by primitives and coefficients; the one that is given where no record has the figure.
+pub fn composed(by: &PredictionInput<'_>, plain: Prediction) -> Prediction {
+    let asked = Prediction::of(&plain.metric, plain.labels.clone(), plain.unit);
+    composition(by, asked).unwrap_or(plain)
+}
+
+/// The terms of a prediction that has none yet.
+fn composition(by: &PredictionInput<'_>, asked: Prediction) -> Option<Prediction> {
+    let model = model(&asked.metric, &asked.labels)?;
+    let host = Host::of(&by.setup.machine, by.setup.cpu);
+    let found = table().find(&key(&asked.metric, &asked.labels), &host)?;
+    let parts: Vec<(Primitive, Known)> =
+        model.primitives().map(|part| Some((part, Known::of(by, &part)?))).collect::<Option<_>>()?;
+    let part = |primitive: &Primitive| parts.iter().find(|(part, _)| part == primitive).map(|(_, known)| known);
+    let scale = |end: fn((f64, f64, f64)) -> f64| Some(model.known(&|of| Some(end(part(of)?.range)))?.1);
+    let (value, one, other) = (scale(|range| range.0)?, scale(|range| range.1)?, scale(|range| range.2)?);
+    let ranged = |(value, low, high): (f64, f64, f64)| (value, low / found.spread, high * found.spread);
+    let add = |prediction: Prediction, what: &str, part: Part, range: (f64, f64, f64), basis: Basis| match part {
+        Part::BaseHardware => prediction.hardware(what, ranged(range), basis),
+        Part::SoftwareOverhead => prediction.software(what, ranged(range), basis),
+    };
+    let mut composed = asked;
+    for term in model.counted.iter().filter(|term| term.count > 0.0) {
+        let Known { range: (value, low, high), title } = part(&term.primitive)?;
+        let range = (value * term.count, low * term.count, high * term.count);
+        composed = add(composed, term.what, term.part, range, Basis::counted(title, term.count));
+    }
+    let title = &part(&model.primitive)?.title;
+    let basis = Basis::fitted(title, found.ratio * model.times, model.scaling == Scaling::Against, found.records);
+    let range = (found.ratio * value, found.ratio * one.min(other), found.ratio * one.max(other));
+    Some(add(composed, model.what, model.part, range, basis))
 }
 
 #[cfg(test)]

@@ -66,6 +66,11 @@ impl Model {
         self
     }
 
+    /// All primitives that it needs.
+    pub(super) fn primitives(&self) -> impl Iterator<Item = Primitive> {
+        self.counted.iter().map(|term| term.primitive).chain([self.primitive])
+    }
+
     /// What the counted terms come to, and what the last term is times one, by figures that are known; none where one is missing
     /// that the figure needs.
     pub(super) fn known(&self, find: &impl Fn(&Primitive) -> Option<f64>) -> Option<(f64, f64)> {

@@ -8,42 +8,41 @@ pub(in crate::experiments) struct Primitive {
     pub(in crate::experiments) metric: &'static str,
     /// Labels that it has among others.
     labels: &'static [(&'static str, &'static str)],
+    /// The others, as most records have them.
+    others: &'static [(&'static str, &'static str)],
 }
 
-pub(in crate::experiments) const CYCLE: Primitive = Primitive { metric: "cpu.cycle_time", labels: &[] };
+pub(in crate::experiments) const CYCLE: Primitive = Primitive::of("cpu.cycle_time", &[]);
 pub(in crate::experiments) const CLOCK_CALL: Primitive =
-    Primitive { metric: "cpu.timer.overhead", labels: &[("method", "clock_gettime_syscall")] };
+    Primitive::of("cpu.timer.overhead", &[("method", "clock_gettime_syscall")]);
 pub(in crate::experiments) const KERNEL_ENTRY: Primitive =
-    Primitive { metric: "os.system_call.time", labels: &[("call", "enosys"), ("after", "same_call")] };
-pub(in crate::experiments) const SWITCH: Primitive = Primitive {
-    metric: "os.context_switch.time",
-    labels: &[("between", "processes"), ("through", "pipe"), ("placement", "same_cpu")],
-};
-pub(in crate::experiments) const IDLE_WAKE_UP: Primitive = Primitive {
-    metric: "os.context_switch.time",
-    labels: &[("between", "processes"), ("through", "pipe"), ("target", "idle")],
-};
-pub(in crate::experiments) const AWAKE_WAKE_UP: Primitive = Primitive {
-    metric: "os.context_switch.time",
-    labels: &[("between", "processes"), ("through", "pipe"), ("target", "awake")],
-};
+    Primitive::of("os.system_call.time", &[("call", "enosys"), ("after", "same_call")]);
+pub(in crate::experiments) const SWITCH: Primitive = Primitive::of(
+    "os.context_switch.time",
+    &[("between", "processes"), ("through", "pipe"), ("placement", "same_cpu")],
+);
+pub(in crate::experiments) const IDLE_WAKE_UP: Primitive =
+    Primitive::of("os.context_switch.time", &[("between", "processes"), ("through", "pipe"), ("target", "idle")])
+        .with(&[("placement", "same_cache")]);
+pub(in crate::experiments) const AWAKE_WAKE_UP: Primitive =
+    Primitive::of("os.context_switch.time", &[("between", "processes"), ("through", "pipe"), ("target", "awake")])
+        .with(&[("placement", "same_cache")]);
 pub(in crate::experiments) const MEMORY_LOAD: Primitive =
-    Primitive { metric: "memory.latency.level", labels: &[("level", "DRAM"), ("pages", "huge")] };
-pub(in crate::experiments) const DIRECT_READ: Primitive = Primitive {
-    metric: "file.read.block_time",
-    labels: &[("cache", "direct"), ("order", "random"), ("bytes", "16777216")],
-};
+    Primitive::of("memory.latency.level", &[("level", "DRAM"), ("pages", "huge")]);
+pub(in crate::experiments) const DIRECT_READ: Primitive =
+    Primitive::of("file.read.block_time", &[("cache", "direct"), ("order", "random"), ("bytes", "16777216")]);
 pub(in crate::experiments) const READ_FAULT: Primitive =
-    Primitive { metric: "memory.page_fault.time", labels: &[("kind", "anonymous_read")] };
+    Primitive::of("memory.page_fault.time", &[("kind", "anonymous_read")]);
 pub(in crate::experiments) const WRITE_FAULT: Primitive =
-    Primitive { metric: "memory.page_fault.time", labels: &[("kind", "anonymous_write")] };
-pub(in crate::experiments) const ECHO_ON_ONE_CPU: Primitive = Primitive {
-    metric: "network.round_trip.time",
-    labels: &[("protocol", "tcp"), ("bytes", "1"), ("ip", "4"), ("placement", "same_cpu"), ("quantile", "p50")],
-};
-pub(in crate::experiments) const ECHO_ON_TWO_CPUS: Primitive = Primitive {
-    metric: "network.round_trip.time",
-    labels: &[
+    Primitive::of("memory.page_fault.time", &[("kind", "anonymous_write")]);
+pub(in crate::experiments) const ECHO_ON_ONE_CPU: Primitive = Primitive::of(
+    "network.round_trip.time",
+    &[("protocol", "tcp"), ("bytes", "1"), ("ip", "4"), ("placement", "same_cpu"), ("quantile", "p50")],
+)
+.with(&[("pacing", "back_to_back"), ("path", "loopback")]);
+pub(in crate::experiments) const ECHO_ON_TWO_CPUS: Primitive = Primitive::of(
+    "network.round_trip.time",
+    &[
         ("protocol", "tcp"),
         ("bytes", "1"),
         ("ip", "4"),
@@ -51,7 +50,8 @@ pub(in crate::experiments) const ECHO_ON_TWO_CPUS: Primitive = Primitive {
         ("pacing", "back_to_back"),
         ("quantile", "p50"),
     ],
-};
+)
+.with(&[("path", "loopback")]);
 
 /// All of them, each after those that it is predicted from.
 pub(in crate::experiments) const PRIMITIVES: [Primitive; 12] = [
@@ -75,7 +75,17 @@ impl Primitive {
         metric: &'static str,
         labels: &'static [(&'static str, &'static str)],
     ) -> Self {
-        Primitive { metric, labels }
+        Primitive { metric, labels, others: &[] }
+    }
+
+    /// With the labels that most records have besides.
+    const fn with(self, others: &'static [(&'static str, &'static str)]) -> Self {
+        Primitive { others, ..self }
+    }
+
+    /// All labels that it has in most records.
+    pub(super) fn usual_labels(&self) -> Labels {
+        self.labels.iter().chain(self.others).fold(Labels::none(), |labels, (key, value)| labels.with(key, value))
     }
 
     /// Whether a figure is this primitive, at any distance: the usual one stands first among the figures of a run.

@@ -7,6 +7,7 @@ use crate::experiments::constants::{
 use crate::experiments::memory::touching::labels;
 use crate::experiments::models::composed;
 use crate::experiments::prelude::*;
+use crate::results::prediction::AS_PREDICTED;
 use crate::sys::fault::HUGE_PAGE;
 
 use super::{
@@ -29,7 +30,7 @@ fn first_touch(by: &PredictionInput<'_>, pages: &str) -> Option<Prediction> {
     let faults = MEBIBYTE as f64 / bytes as f64;
     let one = composed(by, fault(by, kind)?);
     let range = (one.value * faults, one.low * faults, one.high * faults);
-    let basis = Basis::counted(&format!("{TIME} {}, as predicted", labels(kind)), faults);
+    let basis = Basis::counted(&format!("{TIME} {}{AS_PREDICTED}", labels(kind)), faults);
     let prediction = Prediction::of(FIRST_TOUCH, touch_labels(pages), Unit::Nanoseconds);
     // Most of the time of a huge page is its clearing.
     Some(if huge { prediction.hardware(what, range, basis) } else { prediction.software(what, range, basis) })
