@@ -45,10 +45,6 @@ constants! {
     /// mitigations, slows the way through the kernel too, so the part is steadier than the difference.
     KERNEL_ENTRY_SHARE = 0.35 in 0.15 ..= 0.7 "times",
         "refused calls of 60–100 ns and clock_gettime calls of 170–300 ns with mitigations. Nearer two thirds without";
-    /// The first return after the kernel ran: nothing where return predictions survive, else a wrong prediction, and where
-    /// returns are untrained on every entry a wait for the address besides.
-    RETURN_AFTER_KERNEL = 30.0 in 0.0 ..= 250.0 "cycles",
-        "Linux Documentation/admin-guide/hw-vuln/srso.rst. A mispredicted branch costs 10–25 cycles";
     /// Step of the time-stamp counter on AMD Zen: the counter is a reference clock of 100 MHz times a whole number.
     COUNTER_STEP_ZEN = 10.0 in 0.2 ..= 10.5 "ns",
         "AMD PPR, P0 frequency in units of the reference clock (steps of 22–38 ticks)";
@@ -56,81 +52,17 @@ constants! {
     COUNTER_STEP_INTEL = 0.7 in 0.2 ..= 45.0 "ns", "Intel SDM vol. 3B, 19.7.3: crystal of 19.2–38.4 MHz, scaled";
     /// Step of a counter of which nothing else is known.
     COUNTER_STEP_UNKNOWN = 10.0 in 0.2 ..= 60.0 "ns", "Arm generic timers of 25 MHz to 1 GHz";
-    /// A register addition.
-    ADDITION = 1.0 in 0.9 ..= 1.1 "cycles", "Agner Fog, instruction tables: ADD r, r";
-    /// A store whose value is loaded right back, forwarded by the store buffer.
-    STORE_FORWARD = 4.5 in 3.5 ..= 6.0 "cycles", "Agner Fog, microarchitecture: 4–6 cycles";
-    /// The same on a core that renames memory: the load takes its value from the store's register.
-    STORE_FORWARD_RENAMED = 0.5 in 0.0 ..= 1.5 "cycles", "Agner Fog, microarchitecture: 0–1 cycles on Zen 2 and later";
-    /// The same on a core that renames memory now and then: where it does not, the load waits for the store.
-    STORE_FORWARD_SOMETIMES = 3.0 in 0.0 ..= 6.5 "cycles",
-        "sysdyno runs on a Golden Cove guest: under 1 cycle with renaming, 5–6 without";
-    /// The same where the core's design is not known.
-    STORE_FORWARD_UNKNOWN = 4.0 in 0.0 ..= 6.0 "cycles", "Agner Fog, microarchitecture: 0–6 cycles over all cores";
-    /// A call and its return, both predicted, of a function that does nothing.
-    CALL_AND_RETURN = 3.0 in 1.0 ..= 5.0 "cycles",
-        "Agner Fog, instruction tables: two taken branches of 1–2 cycles each. sysdyno on a Golden Cove guest: 4–5";
-    /// The same where the core's design is not known.
-    CALL_AND_RETURN_UNKNOWN = 2.5 in 1.0 ..= 5.0 "cycles", "Agner Fog, instruction tables, over all cores";
-    /// The same on AMD Zen: CALL and RET are 2 cycles each.
-    CALL_AND_RETURN_ZEN = 4.0 in 2.0 ..= 5.0 "cycles",
-        "Agner Fog, instruction tables, Zen 1–4: CALL near 2, RET near 2";
-    /// One micro-operation of a full pipeline.
-    PIPELINE_SLOT = 0.2 in 0.12 ..= 0.34 "cycles", "issue width 3 to 8";
     /// One instruction of kernel code that is in the caches.
     KERNEL_INSTRUCTION = 0.5 in 0.25 ..= 1.5 "cycles",
         "two instructions per cycle, fewer with mitigations at indirect calls";
-    /// Copying one entry of a page table for a child, and taking it away again from the parent's writable ones.
-    FORK_PAGE = 30.0 in 5.0 ..= 60.0 "ns", "Linux mm/memory.c, copy_page_range: 20–45 ns for a mapped page of 4 KiB";
-    /// The same in a guest, whose page tables and page records lie behind a second set of tables.
-    FORK_PAGE_GUEST = 60.0 in 10.0 ..= 150.0 "ns",
-        "Linux mm/memory.c, copy_page_range under nested paging: 40–100 ns for a mapped page of 4 KiB";
-    /// Taking one page of a child away at its end.
-    EXIT_PAGE = 35.0 in 5.0 ..= 80.0 "ns", "Linux mm/memory.c, zap_pte_range: 20–60 ns for a mapped page";
-    /// The same in a guest.
-    EXIT_PAGE_GUEST = 60.0 in 10.0 ..= 150.0 "ns",
-        "Linux mm/memory.c, zap_pte_range under nested paging: 40–100 ns for a mapped page";
     /// Leaving a guest for its hypervisor and coming back.
     GUEST_EXIT = 1200.0 in 300.0 ..= 12_000.0 "ns",
         "exit round trips of 1000–3000 cycles, many times more under nested virtualisation";
-    /// The kernel's part of creating a thread: task, stack of the kernel, place in the queue.
-    THREAD_TASK = 4000.0 in 1200.0 ..= 15_000.0 "ns",
-        "Linux kernel/fork.c, copy_process without copies: 3–8 µs with the call, more in guests";
-    /// The way to a new thread's first instruction.
-    THREAD_SWITCH = 1500.0 in 400.0 ..= 6000.0 "ns",
-        "Linux kernel/sched/core.c: one switch and the first return from the kernel";
-    /// The end of a thread, the wake-up of who waits for it, and the switch back.
-    THREAD_END = 4500.0 in 1200.0 ..= 20_000.0 "ns",
-        "Linux kernel/exit.c, kernel/futex: release of the task, wake-up, one switch";
-    /// Mapping a stack and its guard, and the first fault on it.
-    STACK_MAPPING = 5000.0 in 1500.0 ..= 15_000.0 "ns",
-        "glibc nptl/allocatestack.c: mmap, mprotect and one fault of 1–3 µs";
-    /// Unmapping a stack with a page or two in it.
-    STACK_UNMAPPING = 3000.0 in 800.0 ..= 10_000.0 "ns",
-        "Linux mm/mmap.c, mm/memory.c: unmapping, flushing, freeing the pages";
-    /// Waking another CPU that may be asleep.
-    WAKE_OTHER_CPU = 8000.0 in 500.0 ..= 60_000.0 "ns",
-        "interrupt and wake-up: 1–5 µs on bare metal, tens of µs in a guest, where the hypervisor wakes the CPU";
-    /// An exception from user code into the kernel and back, with the search for the area that the address lies in.
-    EXCEPTION = 450.0 in 150.0 ..= 1500.0 "cycles",
-        "Linux arch/x86/mm/fault.c: 200–500 cycles for entry and exit, more with mitigations";
     /// A page from the allocator, charged to its control group.
     PAGE_ALLOCATION = 450.0 in 150.0 ..= 1800.0 "cycles",
         "Linux mm/page_alloc.c, mm/memcontrol.c: per-CPU lists and charges";
-    /// Clearing a page of 4 KiB.
-    PAGE_CLEAR = 60.0 in 20.0 ..= 220.0 "ns", "4096 bytes at 20 to 200 GB/s: Linux arch/x86/lib/clear_page_64.S";
-    /// Copying a page of 4 KiB.
-    PAGE_COPY = 130.0 in 40.0 ..= 400.0 "ns", "4096 bytes at 10 to 100 GB/s: Linux arch/x86/lib/copy_page_64.S";
-    /// An entry in the page table, with its place in the lists of mapped and of reclaimable pages.
-    PAGE_TABLE_ENTRY = 300.0 in 80.0 ..= 1000.0 "cycles",
-        "Linux mm/memory.c: set_pte_range, folio_add_new_anon_rmap, folio_add_lru";
     /// Finding a page of a file in the page cache, with its locks and references.
     FILE_PAGE_LOOKUP = 500.0 in 120.0 ..= 2000.0 "cycles", "Linux mm/filemap.c: filemap_fault";
-    /// The further pages that a fault on a file maps: 15 of a window of 64 KiB, or a whole large folio of up to 512.
-    PAGES_AROUND = 600.0 in 0.0 ..= 40_000.0 "cycles",
-        "Linux mm/filemap.c: filemap_map_pages and fault_around_bytes, 20 to 80 cycles a page";
-    /// Flushing the entry of a page from the translation buffer of this CPU.
-    FLUSH_ENTRY = 250.0 in 60.0 ..= 1200.0 "cycles", "Linux arch/x86/mm/tlb.c: INVLPG 100 to 300 cycles";
     /// A read of 4 KiB, one at a time, from an NVMe disk.
     DISK_READ_NVME = 80_000.0 in 8_000.0 ..= 250_000.0 "ns",
         "data sheets: flash 60–100 µs, Optane and a drive cache 10 µs";
@@ -193,21 +125,6 @@ impl Constant {
     }
 }
 
-/// What forwarding a store to a load costs on this core.
-pub fn store_forwarding(by: &PredictionInput<'_>) -> Constant {
-    match by.setup.machine.core_class(by.setup.cpu) {
-        CoreClass::AmdZen2 | CoreClass::AmdZen3 | CoreClass::AmdZen4 | CoreClass::AmdZen5 => STORE_FORWARD_RENAMED,
-        CoreClass::IntelGoldenCove | CoreClass::IntelRedwoodCove | CoreClass::IntelLionCove => STORE_FORWARD_SOMETIMES,
-        CoreClass::Unknown => STORE_FORWARD_UNKNOWN,
-        _ => STORE_FORWARD,
-    }
-}
-
-/// What copying one small page's entry for a child and taking it away again cost on this machine.
-pub fn page_of_child(by: &PredictionInput<'_>) -> (Constant, Constant) {
-    if by.setup.machine.is_guest() { (FORK_PAGE_GUEST, EXIT_PAGE_GUEST) } else { (FORK_PAGE, EXIT_PAGE) }
-}
-
 /// What a reading of the counter costs on this processor.
 pub fn counter_reading(by: &PredictionInput<'_>) -> Constant {
     match by.setup.machine.core_class(by.setup.cpu) {
@@ -240,15 +157,6 @@ pub fn counter_step(by: &PredictionInput<'_>) -> Constant {
         Some("AuthenticAMD" | "HygonGenuine") => COUNTER_STEP_ZEN,
         Some("GenuineIntel") => COUNTER_STEP_INTEL,
         _ => COUNTER_STEP_UNKNOWN,
-    }
-}
-
-/// What a call and its return cost on this core.
-pub fn call_and_return(by: &PredictionInput<'_>) -> Constant {
-    match by.setup.machine.core_class(by.setup.cpu) {
-        CoreClass::AmdZen1 | CoreClass::AmdZen2 | CoreClass::AmdZen3 | CoreClass::AmdZen4 => CALL_AND_RETURN_ZEN,
-        CoreClass::Unknown => CALL_AND_RETURN_UNKNOWN,
-        _ => CALL_AND_RETURN,
     }
 }
 

@@ -115,7 +115,7 @@ fn setup(name: &str) -> Setup {
 }
 
 fn predictions(experiment: &Experiment, name: &str) -> Vec<Prediction> {
-    (experiment.predict)(&PredictionInput { setup: &setup(name), known: &[] })
+    experiment.predictions(&PredictionInput { setup: &setup(name), known: &[] })
 }
 
 /// Where the part between runs alone exceeds the target, no figure can be good, whatever is measured.

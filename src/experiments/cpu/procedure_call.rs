@@ -36,12 +36,8 @@
 //!
 //! # Prediction
 //!
-//! - **throughput**: two taken branches, or the pipeline slots of moves, call and return, whichever takes longer. In
-//!   memory code each argument also needs one store.
-//! - **latency**: the multiply, plus store forwarding where the argument goes through memory. It is never less than the
-//!   throughput.
-//!
-//! A core that renames register moves executes them at no cost.
+//! Cycles of this core design, by records of other runs, at the clock of this run. The first argument on the stack costs
+//! nothing in registers in most records, so less than a store is expected there.
 //!
 //! # What could fool us
 //!
@@ -70,7 +66,6 @@ use std::collections::BTreeMap;
 use super::compiled_calls::{self, MOST_ARGUMENTS};
 use crate::evaluate::missing::name_unpaired;
 use crate::evaluate::sample::Sample;
-use crate::experiments::constants::{PIPELINE_SLOT, call_and_return, store_forwarding};
 use crate::experiments::prelude::*;
 use crate::results::quantity::CoreCycles;
 use crate::statistics::fit::least_squares;
@@ -135,9 +130,6 @@ const LEAST_ARGUMENT: f64 = 0.02;
 constants! {
     /// One store of a full pipeline.
     STORE_SLOT = 0.75 in 0.5 ..= 1.1 "cycles", "one or two stores per cycle";
-    /// A 64-bit multiply.
-    MULTIPLY = 3.0 in 3.0 ..= 4.0 "cycles",
-        "Agner Fog: IMUL r64, 3 cycles (Intel since Nehalem, AMD since Zen), 4 before";
 }
 
 rules! {
@@ -201,64 +193,24 @@ fn variants() -> impl Iterator<Item = (&'static str, &'static str)> {
 fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
     let mut predictions = Vec::new();
     for (code, chain) in variants() {
-        for arguments in 0..=MOST_ARGUMENTS {
-            predictions.push(predict_call(by, arguments, code, chain));
-        }
-        predictions.push(predict_argument(by, code, chain));
+        let of = |metric: &str, labels: Labels| Prediction::of(metric, labels, Unit::Nanoseconds);
+        let calls = (0..=MOST_ARGUMENTS).map(|arguments| labels_with(arguments, code, chain));
+        predictions.extend(calls.map(|labels| of("cpu.procedure_call.time", labels)));
+        predictions.push(of("cpu.procedure_call.per_argument", labels(code, chain)));
         if arch::REGISTER_ARGUMENTS < MOST_ARGUMENTS {
-            predictions.push(predict_stack_argument(by, code, chain));
+            let seventh = of("cpu.procedure_call.seventh_argument", labels(code, chain));
+            predictions.push(if code == "registers" { predict_stack_argument(by, seventh) } else { seventh });
         }
     }
     predictions
 }
 
-/// Branches and pipeline slots run side by side: the longer of the two is the cost.
-fn predict_call(by: &PredictionInput<'_>, arguments: usize, code: &str, chain: &str) -> Prediction {
-    let cycle = CycleTime::known(by);
-    let prediction = Prediction::of("cpu.procedure_call.time", labels_with(arguments, code, chain), Unit::Nanoseconds);
-    let call = call_and_return(by);
-    let slots = PIPELINE_SLOT.times(arguments as f64 * if code == "memory" { 3.0 } else { 1.0 });
-    // The spilled arguments are one store each; the return address is another.
-    let stores = if code == "memory" { STORE_SLOT.times(arguments as f64) } else { (0.0, 0.0, 0.0) };
-    let work = longest(slots, stores);
-    let front = (call.value.max(work.0 + 1.0), call.low.max(work.1), call.high.max(work.2 + call.high / 2.0));
-    if chain == "throughput" {
-        return prediction.hardware(
-            "call and return, with moves and stores in parallel",
-            cycle.of(front),
-            call.basis(),
-        );
-    }
-    let forwarding = store_forwarding(by);
-    let through_memory = code == "memory" && arguments > 0;
-    let path = if through_memory { forwarding.times(1.0) } else { (0.0, 0.0, 1.0) };
-    let data = (MULTIPLY.value + path.0, MULTIPLY.low + path.1, MULTIPLY.high + path.2);
-    let total = longest(front, data);
-    prediction.hardware("the slower of call and data path (multiply, store forwarding)", cycle.of(total), call.basis())
-}
-
-fn longest(one: (f64, f64, f64), other: (f64, f64, f64)) -> (f64, f64, f64) {
-    (one.0.max(other.0), one.1.max(other.1), one.2.max(other.2))
-}
-
-fn predict_argument(by: &PredictionInput<'_>, code: &str, chain: &str) -> Prediction {
-    let cycle = CycleTime::known(by);
-    let prediction = Prediction::of("cpu.procedure_call.per_argument", labels(code, chain), Unit::Nanoseconds);
-    if code == "memory" {
-        let (value, _, high) = STORE_SLOT.times(1.0);
-        prediction.hardware("a store and a load per argument", cycle.of((value, 0.1, high)), STORE_SLOT.basis())
-    } else {
-        let (value, _, high) = PIPELINE_SLOT.times(1.0);
-        prediction.hardware("a pipeline slot for the move", cycle.of((value * 0.5, 0.0, high)), PIPELINE_SLOT.basis())
-    }
-}
-
-fn predict_stack_argument(by: &PredictionInput<'_>, code: &str, chain: &str) -> Prediction {
-    let cycle = CycleTime::known(by);
-    let (value, _, high) = STORE_SLOT.times(if code == "memory" { 2.0 } else { 1.0 });
-    Prediction::of("cpu.procedure_call.seventh_argument", labels(code, chain), Unit::Nanoseconds).hardware(
+/// No coefficient is above zero, because most records have no cost here.
+fn predict_stack_argument(by: &PredictionInput<'_>, prediction: Prediction) -> Prediction {
+    let (value, _, high) = STORE_SLOT.times(1.0);
+    prediction.hardware(
         "push, load and adjustment of the stack pointer",
-        cycle.of((value * 0.6, 0.0, high * 1.5)),
+        CycleTime::known(by).of((value * 0.6, 0.0, high * 1.5)),
         STORE_SLOT.basis(),
     )
 }

@@ -28,8 +28,7 @@
 //!
 //! # Prediction
 //!
-//! Idle: the latency of main memory, from this run where measured. With traffic: this latency times a factor from
-//! published loaded-latency curves, which are flat until the channels are more than half full.
+//! The latency of main memory, from this run where measured, times a factor from records of other runs.
 //!
 //! # What could fool us
 //!
@@ -86,7 +85,6 @@ pub const EXPERIMENT: Experiment = Experiment {
     ],
     uses: &["memory.latency.level"],
     rules: RULES,
-    constants: CONSTANTS,
     publishes: &[Publication::cost(
         LOADED,
         Unit::Nanoseconds,
@@ -122,15 +120,6 @@ const MOST_QUICK: usize = 512 << 20;
 const SLACK: f64 = 0.05;
 /// Largest distance of the interval from that of the experiment on latency for the same load.
 const AGREEMENT: f64 = 0.02;
-
-constants! {
-    /// Latency under half of the load of all other cores, over idle.
-    HALF_LOADED = 1.15 in 0.97 ..= 2.5 "times",
-        "Intel MLC, loaded-latency curves: flat until the knee at 60–80 % of the peak";
-    /// Latency under the full load of all other cores, over idle.
-    FULLY_LOADED = 1.5 in 0.98 ..= 6.0 "times",
-        "Intel MLC, loaded-latency curves: factor 2–5 at the peak, little where one core cannot fill the channels";
-}
 
 rules! {
     FLOOR: "G8" Hard "`memory.loaded_latency`", "a load from DRAM takes at least {}", time(LATENCY_FLOOR);
@@ -188,24 +177,8 @@ fn about() -> Labels {
     Labels::of([("load", "idle"), ("pages", "huge")])
 }
 
-fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
-    let (latency, basis) = streams::memory_latency(by);
-    LOADS
-        .into_iter()
-        .map(|load| {
-            let prediction = Prediction::of(LOADED, labels(load), Unit::Nanoseconds);
-            let prediction = prediction.hardware("a load on idle memory", latency, basis.clone());
-            let more = match load {
-                "half" => HALF_LOADED,
-                "full" => FULLY_LOADED,
-                _ => return prediction,
-            };
-            // A factor below one is the scatter of two measurements, not a wait: the range of a wait begins at nothing.
-            let least = (latency.1 * (more.low - 1.0)).max(0.0);
-            let wait = (latency.0 * (more.value - 1.0), least, latency.2 * (more.high - 1.0));
-            prediction.hardware("waiting for the lines of other CPUs", wait, more.basis())
-        })
-        .collect()
+fn predict(_: &PredictionInput<'_>) -> Vec<Prediction> {
+    LOADS.map(|load| Prediction::of(LOADED, labels(load), Unit::Nanoseconds)).to_vec()
 }
 
 /// One CPU follows pointers, the others read.

@@ -124,7 +124,7 @@ pub fn expected_in_cache(by: &PredictionInput<'_>, level: &str, operation: Opera
 }
 
 /// The latency of a load from memory: this run's figure on huge pages where there is one, else the constant.
-pub fn memory_latency(by: &PredictionInput<'_>) -> ((f64, f64, f64), Basis) {
+fn memory_latency(by: &PredictionInput<'_>) -> ((f64, f64, f64), Basis) {
     match by.metric("memory.latency.level", &Labels::of([("level", MEMORY), ("pages", "huge")])) {
         Some(metric) => {
             ((metric.value, metric.value * 0.85, metric.value * 1.2), Basis::metric("memory.latency.level"))

@@ -144,9 +144,7 @@ impl Known {
                 let title = if find(by.known, &CYCLE).is_some() { CYCLE.metric.to_owned() } else { title };
                 Known { range: cycle.of((1.0, 1.0, 1.0)), title }
             }
-            DIRECT_READ => {
-                Known { range: disk_read(&by.setup.machine).unwrap_or(DISK_READ_UNKNOWN).times(1.0), title }
-            }
+            DIRECT_READ => Known { range: disk_read(&by.setup.machine).unwrap_or(DISK_READ_UNKNOWN).times(1.0), title },
             _ => {
                 let found = composition(by, Prediction::of(primitive.metric, labels, Unit::Nanoseconds))?;
                 Known { range: (found.value, found.low, found.high), title }
@@ -249,5 +247,16 @@ mod tests {
             composed(&PredictionInput { setup: &by, known: &known }, plain()).is_fitted()
         };
         assert!(fitted(Grade::Good) && !fitted(Grade::Contaminated));
+    }
+
+    #[test]
+    fn every_primitive_has_a_prediction_before_anything_is_measured() {
+        let machine = crate::machine::detect(std::path::Path::new("/proc/nonexistent"), std::path::Path::new("/"));
+        let setup = Setup::of(machine, 0, vec![0], crate::setup::Profile::Default);
+        let by = PredictionInput { setup: &setup, known: &[] };
+        for primitive in PRIMITIVES {
+            let Known { range: (value, low, high), title } = Known::of(&by, &primitive).expect(primitive.metric);
+            assert!(0.0 < low && low <= value && value <= high && title.ends_with(AS_PREDICTED), "{title} {value}");
+        }
     }
 }

@@ -31,9 +31,8 @@
 //!
 //! # Prediction
 //!
-//! About half the cost of a child created with vfork in this run. That child needs the same task, switches and wake-up, but more
-//! structures. Without that result, constants apply. The library adds its system calls, at the floor of this run, and
-//! its instructions. A fresh stack adds mapping, guard and first page fault. Another CPU adds its wake-up.
+//! Ways into the kernel and switches, as measured in this run. Creation and end of the thread: a number of switches, by
+//! records of other runs. On another CPU everything goes with the wake-up of an idle CPU.
 //!
 //! # What could fool us
 //!
@@ -51,11 +50,6 @@
 
 use std::cell::RefCell;
 
-use crate::experiments::constants::{
-    Constant, KERNEL_INSTRUCTION, KERNEL_ROUND_TRIP, STACK_MAPPING, STACK_UNMAPPING, THREAD_END, THREAD_SWITCH,
-    THREAD_TASK, WAKE_OTHER_CPU,
-};
-use crate::experiments::os::system_call::paid;
 use crate::experiments::prelude::*;
 use crate::results::wording::{share, significant};
 use crate::rig::sampler::{Expected, Timed};
@@ -138,93 +132,9 @@ fn combinations() -> Vec<(&'static str, &'static str, &'static str)> {
     all
 }
 
-fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
-    let costs = Costs::known(by);
-    combinations().into_iter().map(|(how, maker, child)| costs.prediction(how, maker, child)).collect()
-}
-
-type ExpectedRange = (f64, f64, f64);
-
-/// What predictions rest on.
-struct Costs {
-    cycle: CycleTime,
-    /// A child by vfork: task, switches, end, wake-up.
-    child: Option<f64>,
-    /// Entering and leaving the kernel.
-    entry: ExpectedRange,
-    entry_basis: Basis,
-}
-
-/// Parts of what a child by vfork costs that the stages of a thread take: it needs the same task, stack of the kernel,
-/// switches and wake-up, but shares files, signals and areas instead of having its own.
-const STAGES: [(&str, ExpectedRange, Constant); 3] = [
-    ("a task of this process", (0.22, 0.08, 0.4), THREAD_TASK),
-    ("the switch to it", (0.07, 0.02, 0.15), THREAD_SWITCH),
-    ("its end, the wake-up and the switch back", (0.26, 0.1, 0.45), THREAD_END),
-];
-
-/// By span: stages of the kernel, system calls that the library adds until then, its other instructions.
-const SPANS: [(usize, f64, f64); 3] = [(1, 2.0, 900.0), (2, 5.0, 1500.0), (3, 8.0, 3000.0)];
-
-impl Costs {
-    fn known(by: &PredictionInput<'_>) -> Self {
-        let cycle = CycleTime::known(by);
-        let child = Labels::of([("how", "vfork_wait"), ("child", SAME)]).with("resident", 0);
-        let child = by.metric("os.process_creation.time", &child).map(|metric| metric.value);
-        let (entry, entry_basis) = match paid(by.known, "enosys") {
-            Some(floor) => {
-                ((floor.value, floor.value * 0.9, floor.value * 1.5), Basis::metric("os.system_call.time call=enosys"))
-            }
-            None => (cycle.of(KERNEL_ROUND_TRIP.times(1.0)), KERNEL_ROUND_TRIP.basis()),
-        };
-        Costs { cycle, child, entry, entry_basis }
-    }
-
-    fn prediction(&self, how: &str, by: &str, child: &str) -> Prediction {
-        let span = HOWS.iter().position(|&known| known == how).unwrap_or_default();
-        let (stages, calls, instructions) = SPANS[span];
-        let mut prediction = Prediction::of(TIME, labels(how, by, child), Unit::Nanoseconds);
-        for (what, (value, low, high), constant) in STAGES.into_iter().take(stages) {
-            prediction = match self.child {
-                Some(child) => prediction.software(
-                    what,
-                    (value * child, low * child, high * child),
-                    Basis::metric("os.process_creation.time how=vfork_wait"),
-                ),
-                None => prediction.software(what, constant.times(1.0), constant.basis()),
-            };
-        }
-        if by != KERNEL {
-            let (value, low, high) = self.entry;
-            prediction = prediction
-                .hardware(
-                    "entering and leaving the kernel for the calls of the library",
-                    (value * calls, low * calls, high * calls),
-                    self.entry_basis.clone(),
-                )
-                .software(
-                    "work of the library and its calls",
-                    self.cycle.of(KERNEL_INSTRUCTION.times(instructions)),
-                    KERNEL_INSTRUCTION.basis(),
-                );
-        }
-        if by == FRESH {
-            prediction = prediction.software(
-                "mapping a stack, its guard and its first page fault",
-                STACK_MAPPING.times(1.0),
-                STACK_MAPPING.basis(),
-            );
-            if how == "create_join" {
-                prediction =
-                    prediction.software("unmapping the stack", STACK_UNMAPPING.times(1.0), STACK_UNMAPPING.basis());
-            }
-        }
-        if child == FREE {
-            let wakes = [0.5, 1.0, 2.0][span];
-            prediction = prediction.hardware("waking another CPU", WAKE_OTHER_CPU.times(wakes), WAKE_OTHER_CPU.basis());
-        }
-        prediction
-    }
+fn predict(_: &PredictionInput<'_>) -> Vec<Prediction> {
+    let of = |(how, maker, child)| Prediction::of(TIME, labels(how, maker, child), Unit::Nanoseconds);
+    combinations().into_iter().map(of).collect()
 }
 
 fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {

@@ -43,9 +43,8 @@
 //!
 //! # Prediction
 //!
-//! L1, L2 and L3: latencies of the core design, or wide ranges where it is unknown or contradicted. DRAM: a lookup in
-//! the last cache, the path to the controller and back, a row and a column, and the transfer of a line. Small pages
-//! add a page-table walk. Sizes: what the kernel reports.
+//! Cycles of this core design, by records of other runs, at the clock of this run. Where the design has no records, those
+//! of all designs, with a wider range. Sizes: what the kernel reports.
 //!
 //! # What could fool us
 //!
@@ -90,7 +89,6 @@ pub const EXPERIMENT: Experiment = Experiment {
     source: heading!("mod.rs"),
     uses: &["cpu.cycle_time"],
     rules: judge::RULES,
-    constants: predict::CONSTANTS,
     publishes: &[
         Publication::state(
             "memory.latency.level",

@@ -39,9 +39,9 @@
 //!
 //! # Prediction
 //!
-//! An exception, a page from the allocator, its clearing or copying, and a page-table entry, from the constants table.
-//! A major fault: one read from a device of this kind and one minor fault. The first touch of 1 MiB: the predicted
-//! faults for its pages. Default pages are huge pages if transparent huge pages are set to `always`.
+//! Minor faults: a number of kernel entries of this run, or of simpler faults, by records of other runs. A major fault: one
+//! read from the device and one minor fault. The first touch of 1 MiB: the predicted faults for its pages. Default pages
+//! are huge pages if transparent huge pages are set to `always`.
 //!
 //! # What could fool us
 //!

@@ -47,10 +47,10 @@
 //!
 //! # Prediction
 //!
-//! - A handoff: the two system calls as measured in this run, the instructions of the pipe, and 1000 to 2500 cycles for
-//!   wake-up and switch. Processes add the change of the page table.
-//! - A wake-up on another CPU: in addition an interrupt and, if that CPU sleeps, its exit from idle. In a guest the
-//!   hypervisor takes part in both.
+//! - A handoff on one CPU, and one to a CPU that shares the last cache: ways into the kernel as measured in this run, and a
+//!   number of clock system calls, by records of other runs.
+//! - A wake-up on a CPU farther away: two system calls, the instructions of the pipe and of the switch, an interrupt and, if
+//!   that CPU sleeps, its exit from idle. In a guest the hypervisor takes part in both.
 //!
 //! # What could fool us
 //!

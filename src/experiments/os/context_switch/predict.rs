@@ -7,10 +7,6 @@ use crate::experiments::os::system_call::paid;
 use crate::experiments::prelude::*;
 
 constants! {
-    /// Changing the page table, and the translations that are gone with it.
-    PAGE_TABLE_SWITCH = 250.0 in 50.0 ..= 1500.0 "cycles",
-        "Intel SDM vol. 3, 4.10.4, Linux arch/x86/mm/tlb.c: 100–300 cycles with address-space numbers, plus \
-         page-table walks";
     /// An interrupt from one CPU to another.
     RESCHEDULE_INTERRUPT = 600.0 in 150.0 ..= 2500.0 "ns",
         "Linux arch/x86/kernel/smp.c: interrupts between cores take 0.3–1 µs";
@@ -38,15 +34,20 @@ const FUTEX_INSTRUCTIONS: f64 = 600.0;
 /// Going to sleep, waking, choosing the next task, changing registers and stack: 1000 to 2500 cycles on bare metal.
 const SWITCH_INSTRUCTIONS: f64 = 2800.0;
 
+/// Places whose switches and wake-ups are in records.
+const IN_RECORDS: [&str; 2] = [SAME, "same_cache"];
+
 pub(super) fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
     let cost = Cost { cycle: CycleTime::known(by), by };
     let places = by.setup.places();
-    let mut all: Vec<Prediction> = ["pipe", "eventfd"].into_iter().map(|through| cost.passage(through)).collect();
+    let of = |name: &str, labels: Labels| Prediction::of(name, labels, Unit::Nanoseconds);
+    let passage = |through| of(&format!("os.context_switch.{through}_overhead"), Labels::none());
+    let mut all = ["pipe", "eventfd"].map(passage).to_vec();
     for pairing in pairings(places.iter().map(|place| place.placement.as_str())) {
-        all.push(cost.hop(&pairing));
+        let hop = of("os.context_switch.time", pairing.labels());
+        all.push(if IN_RECORDS.contains(&pairing.placement.as_str()) { hop } else { cost.wake_up(hop, &pairing) });
         if pairing.has_net() {
-            let net = Prediction::of("os.context_switch.net", pairing.labels(), Unit::Nanoseconds);
-            all.push(cost.switch(net, &pairing));
+            all.push(of("os.context_switch.net", pairing.labels()));
         }
     }
     all.extend(places.iter().map(|place| Cost::line(&place.placement)));
@@ -78,38 +79,18 @@ impl Cost<'_> {
         prediction.software(what, cost, basis)
     }
 
-    fn constant(&self, prediction: Prediction, what: &str, constant: &Constant) -> Prediction {
-        let cost = if constant.unit == "ns" { constant.times(1.0) } else { self.cycle.of(constant.times(1.0)) };
-        prediction.software(what, cost, constant.basis())
+    fn constant(prediction: Prediction, what: &str, constant: &Constant) -> Prediction {
+        prediction.software(what, constant.times(1.0), constant.basis())
     }
 
-    fn passage(&self, through: &str) -> Prediction {
-        let name = format!("os.context_switch.{through}_overhead");
-        let prediction = self.entries(Prediction::of(&name, Labels::none(), Unit::Nanoseconds), 2.0);
-        self.instructions(prediction, "file layer, lock, one datum in and out", instructions_of(through))
-    }
-
-    fn hop(&self, pairing: &Pairing) -> Prediction {
-        let prediction = Prediction::of("os.context_switch.time", pairing.labels(), Unit::Nanoseconds);
+    /// A token to a CPU that shares no cache with this one, or all of them.
+    fn wake_up(&self, prediction: Prediction, pairing: &Pairing) -> Prediction {
         let called = self.entries(prediction, 2.0);
         let passed = self.instructions(called, "writing and reading the token", instructions_of(pairing.through));
-        self.switch(passed, pairing)
-    }
-
-    /// What stands between the one's call and the other's return.
-    fn switch(&self, prediction: Prediction, pairing: &Pairing) -> Prediction {
-        let switched =
-            self.instructions(prediction, "waking one task and switching from the other", SWITCH_INSTRUCTIONS);
-        if pairing.placement == SAME {
-            return if pairing.between == "processes" {
-                self.constant(switched, "change of the page table and refill of the TLB", &PAGE_TABLE_SWITCH)
-            } else {
-                switched
-            };
-        }
-        let interrupted = self.constant(switched, "an interrupt to the other CPU", &RESCHEDULE_INTERRUPT);
+        let switched = self.instructions(passed, "waking one task and switching from the other", SWITCH_INSTRUCTIONS);
+        let interrupted = Self::constant(switched, "an interrupt to the other CPU", &RESCHEDULE_INTERRUPT);
         let woken = if pairing.target == Some("idle") {
-            self.constant(interrupted, "exit of the other CPU from idle", &IDLE_EXIT)
+            Self::constant(interrupted, "exit of the other CPU from idle", &IDLE_EXIT)
         } else {
             interrupted
         };

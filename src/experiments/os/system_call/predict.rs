@@ -2,7 +2,7 @@
 
 use super::calls::CLOCK_INSTRUCTIONS;
 use super::{CALLS, FUNCTION, among_others, enters_alone, in_work, labels, repeated};
-use crate::experiments::constants::{KERNEL_ENTRY_SHARE, KERNEL_INSTRUCTION, KERNEL_ROUND_TRIP, RETURN_AFTER_KERNEL};
+use crate::experiments::constants::{KERNEL_ENTRY_SHARE, KERNEL_INSTRUCTION, KERNEL_ROUND_TRIP};
 use crate::experiments::os::row::Row;
 use crate::experiments::prelude::*;
 
@@ -23,20 +23,17 @@ struct KernelEntry {
     /// One instruction of what comes between.
     instruction: (f64, f64, f64),
     pace: Basis,
-    /// A return whose address the predictors may have lost in the kernel.
-    lost_return: (f64, f64, f64),
 }
 
 impl KernelEntry {
     /// From the real clock read of this run where there is one, else from the constants table.
     fn known(by: &PredictionInput<'_>) -> Self {
         let cycle = CycleTime::known(by);
-        let lost_return = cycle.of(RETURN_AFTER_KERNEL.times(1.0));
         let timed = by.metric("cpu.timer.overhead", &Labels::of([("method", "clock_gettime_syscall")]));
         let Some(timed) = timed else {
             let instruction = cycle.of(KERNEL_INSTRUCTION.times(1.0));
             let (range, basis) = (cycle.of(KERNEL_ROUND_TRIP.times(1.0)), KERNEL_ROUND_TRIP.basis());
-            return KernelEntry { range, basis, instruction, pace: KERNEL_INSTRUCTION.basis(), lost_return };
+            return KernelEntry { range, basis, instruction, pace: KERNEL_INSTRUCTION.basis() };
         };
         let basis = Basis::metric("cpu.timer.overhead method=clock_gettime_syscall");
         let rest = |share: f64| timed.value * (1.0 - share) / CLOCK_INSTRUCTIONS;
@@ -50,7 +47,6 @@ impl KernelEntry {
             ),
             pace: basis.clone(),
             basis,
-            lost_return,
         }
     }
 
@@ -78,15 +74,6 @@ impl KernelEntry {
         } else {
             prediction
         };
-        let served = if call.instructions > 0.0 {
-            entered.software(call.what, self.work(call), self.pace.clone())
-        } else {
-            entered
-        };
-        if call.name == FUNCTION {
-            served.hardware("the return of the function", self.lost_return, RETURN_AFTER_KERNEL.basis())
-        } else {
-            served
-        }
+        if call.instructions > 0.0 { entered.software(call.what, self.work(call), self.pace.clone()) } else { entered }
     }
 }
