@@ -153,10 +153,11 @@ impl Known {
     }
 }
 
-/// A prediction by primitives and coefficients; the one that is given where no record has the figure.
+/// A prediction by primitives and coefficients. The one that is given where no record has the figure, or where it has terms and a
+/// primitive was not measured, because its range is narrower then.
 pub fn composed(by: &PredictionInput<'_>, plain: Prediction) -> Prediction {
     let asked = Prediction::of(&plain.metric, plain.labels.clone(), plain.unit);
-    composition(by, asked).unwrap_or(plain)
+    composition(by, asked).filter(|found| plain.terms.is_empty() || found.is_fitted()).unwrap_or(plain)
 }
 
 /// The terms of a prediction that has none yet.
