@@ -170,7 +170,9 @@ fn composition(by: &PredictionInput<'_>, asked: Prediction) -> Option<Prediction
     let part = |primitive: &Primitive| parts.iter().find(|(part, _)| part == primitive).map(|(_, known)| known);
     let scale = |end: fn((f64, f64, f64)) -> f64| Some(model.known(&|of| Some(end(part(of)?.range)))?.1);
     let (value, one, other) = (scale(|range| range.0)?, scale(|range| range.1)?, scale(|range| range.2)?);
-    let ranged = |(value, low, high): (f64, f64, f64)| (value, low / found.spread, high * found.spread);
+    // Errors of a primitive and of its coefficient are independent: their logarithms add as squares.
+    let apart = |ratio: f64| if ratio > 1.0 { found.spread.ln().hypot(ratio.ln()).exp() } else { found.spread };
+    let ranged = |(value, low, high): (f64, f64, f64)| (value, value / apart(value / low), value * apart(high / value));
     let add = |prediction: Prediction, what: &str, part: Part, range: (f64, f64, f64), basis: Basis| match part {
         Part::BaseHardware => prediction.hardware(what, ranged(range), basis),
         Part::SoftwareOverhead => prediction.software(what, ranged(range), basis),
