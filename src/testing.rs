@@ -163,8 +163,9 @@ pub mod report {
         pub use crate::report::reference::ReferenceRun;
     }
     pub mod screen {
-        pub use crate::report::screen::{plain, screen};
-        pub use crate::report::verdict::verdict;
+        pub use crate::report::content::run_screen::screen;
+        pub use crate::report::content::verdict::verdict;
+        pub use crate::report::screen::plain;
     }
     pub mod terminal {
         pub use crate::report::terminal::{folded, summary};

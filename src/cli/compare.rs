@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::answer::{self, Answer};
-use super::answer_options::AnswerOptions;
+use super::answer::Answer;
+use super::answer_options::{AnswerOptions, ComparisonForm};
 use super::compare_options::CompareOptions;
 use super::{DONE, FOUND, Failure, INTERRUPTED, WORSE, json, quietest, runs, terminal_width};
 use crate::compare::{self, PlacedRun};
@@ -12,8 +12,7 @@ use crate::conduct::live::{self, Condition, LiveRequest};
 use crate::conduct::prepare;
 use crate::experiments::Experiment;
 use crate::plan;
-use crate::report::comparison_screen;
-use crate::report::content::comparison::page;
+use crate::report::content::comparison::{page, screen};
 use crate::results::across::AcrossMachines;
 use crate::results::comparison::{Alternation, ComparedResult, Comparison, Finding};
 use crate::results::problem::Problem;
@@ -171,12 +170,14 @@ fn run_seconds(selected: &[&'static Experiment], setup: &Setup, seconds: f64) ->
 }
 
 fn show(comparison: &Comparison, options: &AnswerOptions) -> Result<(), Failure> {
-    answer::show(&Answer {
-        screen: &|| comparison_screen::screen(comparison, terminal_width(), options.all),
-        page: &|| page(comparison),
-        json: &|| json(comparison),
-        options,
-    })
+    let lines = || screen(comparison, terminal_width(), options.all);
+    let answer = match options.format {
+        ComparisonForm::Text => Answer::of_screen(lines(), options.all, options.color),
+        ComparisonForm::Html => Answer::Html(page(comparison)),
+        ComparisonForm::Markdown => Answer::Markdown(page(comparison)),
+        ComparisonForm::Json => Answer::Text(json(comparison)?),
+    };
+    answer.show(options.output.as_deref())
 }
 
 /// 1 where a headline result is worse, 3 where the data leave that open, 0 otherwise.

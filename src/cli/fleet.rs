@@ -5,13 +5,12 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use super::answer::Answer;
 use super::fleet_options::{FleetForm, FleetOptions};
-use super::paint::painted;
-use super::{DONE, Failure, json, print, print_painted, terminal_width, write_file};
-use crate::conduct::figures;
+use super::{DONE, Failure, json, terminal_width, write_file};
 use crate::fleet::{self, meshes, read};
-use crate::report::content::fleet::page;
-use crate::report::{fleet_csv, fleet_screen, html, markdown, screen};
+use crate::report::content::fleet::{page, screen};
+use crate::report::fleet_csv;
 use crate::results::fleet::{Fleet, FleetVerdict, Upgrade};
 use crate::results::mesh::Mesh;
 use crate::results::node_names::{fold, unfold};
@@ -72,44 +71,21 @@ fn expected(file: &Path) -> Result<BTreeSet<String>, Problem> {
 }
 
 fn show(fleet: &Fleet, mesh: Option<&Mesh>, options: &FleetOptions) -> Result<(), Failure> {
-    let file = options.output.as_deref().filter(|file| file.as_os_str() != "-");
-    if options.missing || options.again {
-        let names: Vec<&String> = if options.again {
-            fleet.again.iter().collect()
-        } else {
-            fleet.missing.iter().chain(&fleet.partial).collect()
-        };
-        let list = fold(names.into_iter().map(String::as_str));
-        let text = if list.is_empty() { list } else { list + "\n" };
-        return put(file, &text);
-    }
-    let text = match options.format {
-        FleetForm::Text => {
-            let lines = fleet_screen::screen(fleet, terminal_width(), options.all);
-            if file.is_none() && !options.all {
-                return print_painted(&painted(&lines, options.color)).map(drop);
-            }
-            screen::plain(&lines)
-        }
-        FleetForm::Html => html::render(&page(fleet, mesh)),
-        FleetForm::Markdown => {
-            let page = page(fleet, mesh);
-            if let Some(file) = file {
-                figures::write(file.parent().unwrap_or(Path::new("")), &page).map_err(Failure::from)?;
-            }
-            markdown::render(&page)
-        }
-        FleetForm::Csv => fleet_csv::render(fleet)?,
-        FleetForm::Json => json(fleet)?,
+    let list = |names: &mut dyn Iterator<Item = &String>| {
+        let list = fold(names.map(String::as_str));
+        Answer::Text(if list.is_empty() { list } else { list + "\n" })
     };
-    put(file, &text)
-}
-
-fn put(file: Option<&Path>, text: &str) -> Result<(), Failure> {
-    match file {
-        None => print(text),
-        Some(file) => write_file(file, text, "--output").map_err(Failure::from),
-    }
+    let lines = || screen(fleet, terminal_width(), options.all);
+    let answer = match options.format {
+        _ if options.again => list(&mut fleet.again.iter()),
+        _ if options.missing => list(&mut fleet.missing.iter().chain(&fleet.partial)),
+        FleetForm::Text => Answer::of_screen(lines(), options.all, options.color),
+        FleetForm::Html => Answer::Html(page(fleet, mesh)),
+        FleetForm::Markdown => Answer::Markdown(page(fleet, mesh)),
+        FleetForm::Csv => Answer::Text(fleet_csv::render(fleet)?),
+        FleetForm::Json => Answer::Text(json(fleet)?),
+    };
+    answer.show(options.output.as_deref())
 }
 
 /// 1 where a node or a link is odd or an axis is worse, 3 where the runs leave that open, 0 otherwise.

@@ -2,16 +2,15 @@
 
 use std::path::Path;
 
-use super::answer::{self, Answer};
-use super::answer_options::AnswerOptions;
+use super::answer::Answer;
+use super::answer_options::{AnswerOptions, ComparisonForm};
 use super::history_options::HistoryOptions;
-use super::{DONE, Failure, WORSE, runs, terminal_width};
+use super::{DONE, Failure, WORSE, json, runs, terminal_width};
 use crate::compare::PlacedRun;
 use crate::compare::timeline::timeline;
 use crate::conduct::history::Store;
 use crate::machine::Identity;
-use crate::report::content::history::page;
-use crate::report::history_screen;
+use crate::report::content::history::{page, screen};
 use crate::results::comparison::Finding;
 use crate::results::problem::Problem;
 use crate::results::timeline::{ResultTimeline, Timeline};
@@ -19,12 +18,16 @@ use crate::results::timeline::{ResultTimeline, Timeline};
 pub(super) fn history(options: &HistoryOptions) -> Result<u8, Failure> {
     let (runs, left_aside) = if options.runs.is_empty() { stored()? } else { (named(options)?, Vec::new()) };
     let found = timeline(runs, left_aside);
-    answer::show(&Answer {
-        screen: &|| history_screen::screen(&found, terminal_width(), options.answer.all),
-        page: &|| page(&found),
-        json: &|| super::json(&found),
-        options: &options.answer,
-    })?;
+    let answer = match options.answer.format {
+        ComparisonForm::Text => {
+            let lines = screen(&found, terminal_width(), options.answer.all);
+            Answer::of_screen(lines, options.answer.all, options.answer.color)
+        }
+        ComparisonForm::Html => Answer::Html(page(&found)),
+        ComparisonForm::Markdown => Answer::Markdown(page(&found)),
+        ComparisonForm::Json => Answer::Text(json(&found)?),
+    };
+    answer.show(options.answer.output.as_deref())?;
     Ok(exit_code(&found, &options.answer))
 }
 

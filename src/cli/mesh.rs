@@ -3,17 +3,17 @@
 use std::path::Path;
 use std::time::Duration;
 
+use super::answer::Answer;
 use super::mesh_options::MeshOptions;
-use super::paint::painted;
 use super::peer_options::given_secret;
-use super::{DONE, FAILED, FOUND, Failure, INTERRUPTED, WORSE, WRONG_COMMAND, print_painted, say, terminal_width};
+use super::{DONE, FAILED, FOUND, Failure, INTERRUPTED, WORSE, WRONG_COMMAND, say, terminal_width};
 use crate::conduct::mesh::member::{MemberSetting, Rendezvous, take_part};
 use crate::conduct::mesh::seat::Seat;
 use crate::conduct::mesh::{LeadSetting, MeshFailure, keep, keep_with_any_name, lead, meeting_place};
 use crate::machine::Identity;
 use crate::machine::engine::{Engine, is_node_name};
 use crate::peer::resolve;
-use crate::report::mesh_screen;
+use crate::report::content::mesh::screen;
 use crate::results::mesh::MeshVerdict;
 use crate::results::problem::Problem;
 
@@ -66,8 +66,8 @@ pub(super) fn mesh(options: &MeshOptions) -> Result<u8, Failure> {
             (file, None)
         }
     };
-    let lines = mesh_screen::screen(&mesh, terminal_width(), &file.display().to_string(), fleet.as_deref());
-    print_painted(&painted(&lines, options.color))?;
+    let lines = screen(&mesh, terminal_width(), &file.display().to_string(), fleet.as_deref());
+    Answer::Screen(lines, options.color).show(None)?;
     Ok(match (signal, mesh.verdict) {
         (Some(_), _) => INTERRUPTED,
         _ if !is_kept => FAILED,

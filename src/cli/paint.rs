@@ -4,7 +4,8 @@ use std::io::IsTerminal;
 
 use clap::ValueEnum;
 
-use crate::report::screen::{Ink, Line};
+use crate::report::page::{Cell, Tone};
+use crate::report::screen::{Line, plain};
 use crate::sys::foreign;
 
 /// When to use colour.
@@ -35,11 +36,11 @@ impl ColourChoice {
 /// The lines of a screen for standard output. Words of others are made harmless before colours are added.
 pub(super) fn painted(lines: &[Line], choice: ColourChoice) -> String {
     if !choice.on_stdout() {
-        return foreign::shown(&crate::report::screen::plain(lines)).into_owned();
+        return foreign::shown(&plain(lines)).into_owned();
     }
-    let piece = |(text, ink): &(String, Ink)| {
-        let text = foreign::shown(text);
-        match code(*ink) {
+    let piece = |cell: &Cell| {
+        let text = foreign::shown(&cell.text);
+        match code(cell.tone) {
             Some(code) if !text.trim().is_empty() => format!("\u{1b}[{code}m{text}\u{1b}[0m"),
             _ => text.into_owned(),
         }
@@ -47,14 +48,15 @@ pub(super) fn painted(lines: &[Line], choice: ColourChoice) -> String {
     lines.iter().map(|line| line.iter().map(piece).collect::<String>().trim_end().to_owned() + "\n").collect()
 }
 
-/// The parameter of the terminal's order for an ink.
-fn code(ink: Ink) -> Option<&'static str> {
-    match ink {
-        Ink::Plain => None,
-        Ink::Strong => Some("1"),
-        Ink::Faint => Some("2"),
-        Ink::Notable => Some("33"),
-        Ink::Bad => Some("31"),
+/// The parameter of the terminal's order for a tone.
+fn code(tone: Tone) -> Option<&'static str> {
+    match tone {
+        Tone::Plain => None,
+        Tone::Strong => Some("1"),
+        Tone::Faint => Some("2"),
+        Tone::Good => Some("32"),
+        Tone::Doubt => Some("33"),
+        Tone::Bad => Some("31"),
     }
 }
 
@@ -64,7 +66,7 @@ mod tests {
 
     #[test]
     fn words_of_others_give_no_orders_to_the_terminal() {
-        let lines = vec![vec![("a\u{1b}[31mb".to_owned(), Ink::Strong), (" c".to_owned(), Ink::Plain)]];
+        let lines = vec![vec![Cell::toned("a\u{1b}[31mb", Tone::Strong), Cell::of(" c")]];
         assert_eq!(painted(&lines, ColourChoice::Always), "\u{1b}[1ma\u{fffd}[31mb\u{1b}[0m c\n");
         assert_eq!(painted(&lines, ColourChoice::Never), "a\u{fffd}[31mb c\n");
     }

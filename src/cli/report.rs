@@ -2,18 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
+use super::answer::Answer;
 use super::arguments::{Format, ReportOptions};
-use super::paint::painted;
-use super::{DONE, Failure, print, print_painted, runs, say, terminal_width, write_file};
+use super::{DONE, Failure, runs, say, terminal_width, write_file};
 use crate::assemble;
 use crate::conduct::directory::{COMPACT, RunDirectory};
 use crate::conduct::figures;
-use crate::report::content::OtherPages;
 use crate::report::content::stored::Shown;
+use crate::report::content::{OtherPages, run_screen};
 use crate::report::exports::{self, Form, Scope};
 use crate::report::page::Page;
 use crate::report::reference::ReferenceRun;
-use crate::report::{compact, content, csv, html, json, markdown, screen, terminal, text};
+use crate::report::{compact, content, csv, html, json, markdown, terminal, text};
 use crate::results::compact::Compact;
 use crate::results::document::Document;
 use crate::results::problem::Problem;
@@ -32,7 +32,7 @@ pub(super) fn report(options: &ReportOptions) -> Result<u8, Failure> {
         return Err(Failure::from(problem));
     }
     if let Some(text) = of_compact(options, &run)? {
-        return put(options, &text);
+        return put(options, text);
     }
     let page = |document: &Document| -> Result<Page, Problem> {
         Ok(if options.published {
@@ -51,11 +51,8 @@ pub(super) fn report(options: &ReportOptions) -> Result<u8, Failure> {
         Format::Summary if options.screen.all => terminal::summary(&document()?, terminal_width()),
         Format::Summary => {
             let document = document()?;
-            let lines = screen::screen(&document, terminal_width(), reference(options, &document)?.as_ref());
-            if file(options).is_none() {
-                return print_painted(&painted(&lines, options.screen.color)).map(|_| DONE);
-            }
-            screen::plain(&lines)
+            let lines = run_screen::screen(&document, terminal_width(), reference(options, &document)?.as_ref());
+            return Answer::Screen(lines, options.screen.color).show(options.output.as_deref()).map(|()| DONE);
         }
         Format::Html => {
             let document = document()?;
@@ -79,16 +76,12 @@ pub(super) fn report(options: &ReportOptions) -> Result<u8, Failure> {
         Format::OpenMetrics => export(options, &run, Form::OpenMetrics)?,
         Format::Junit => export(options, &run, Form::Junit)?,
     };
-    put(options, &text)
+    put(options, text)
 }
 
 /// Writes a report to where it was asked for.
-fn put(options: &ReportOptions, text: &str) -> Result<u8, Failure> {
-    match file(options) {
-        Some(file) => write_file(file, text, "--output")?,
-        None => print(text)?,
-    }
-    Ok(DONE)
+fn put(options: &ReportOptions, text: String) -> Result<u8, Failure> {
+    Answer::Text(text).show(options.output.as_deref()).map(|()| DONE)
 }
 
 /// The report of a run without a log, in a format for people. None for a run with a log, and for other formats.

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::answer::Answer;
 use super::arguments::{FailOn, KeptChoice, PathChoice, RunOptions};
 use super::json_target::Target;
-use super::paint::painted;
 use super::{
-    DONE, FAILED, FOUND, Failure, INTERRUPTED, doctor, footing, peer_options, print, print_painted, quietest,
-    remote_options, say, terminal_width,
+    DONE, FAILED, FOUND, Failure, INTERRUPTED, doctor, footing, peer_options, print, quietest, remote_options, say,
+    terminal_width,
 };
 use crate::conduct::before::Before;
 use crate::conduct::directory::{self, RunDirectory};
@@ -24,7 +24,9 @@ use crate::machine::Identity;
 use crate::machine::engine::Engine;
 use crate::machine::quiet::Check;
 use crate::plan::{self, Plan};
-use crate::report::{compact, json, screen, terminal};
+use crate::report::content::run_screen;
+use crate::report::screen::plain;
+use crate::report::{compact, json, terminal};
 use crate::results::document::{self, Document, Grade, Metric};
 use crate::results::log::{FORMAT, Header};
 use crate::results::problem::Problem;
@@ -367,19 +369,19 @@ fn tell(
 ) -> Result<(), Failure> {
     let rendered = || if options.json_node { compact::render(document) } else { json::render(document) };
     if options.into.is_some() && target.is_none() {
-        return print(&format!("{}\n", screen::in_one_line(document, directory.path())));
+        return print(&format!("{}\n", run_screen::in_one_line(document, directory.path())));
     }
     let options = &options.screen;
-    let lines = |width| screen::screen(document, width, None);
+    let lines = |width| run_screen::screen(document, width, None);
     if matches!(target, Some(Target::Stdout)) {
-        let summary = if options.all { terminal::summary(document, None) } else { screen::plain(&lines(None)) };
+        let summary = if options.all { terminal::summary(document, None) } else { plain(&lines(None)) };
         talk::text(summary);
         return print(&rendered()?);
     }
     if options.all {
         print(&terminal::summary(document, terminal_width()))?;
     } else {
-        print_painted(&painted(&lines(terminal_width()), options.color))?;
+        Answer::Screen(lines(terminal_width()), options.color).show(None)?;
     }
     let Some(mut target) = target else { return Ok(()) };
     target.write(&rendered()?).map_err(|problem| {

@@ -2,7 +2,7 @@
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::report::screen;
+use crate::report::content::run_screen;
 use crate::results::document::Highlight;
 use crate::results::wording::duration;
 use crate::sys::foreign;
@@ -62,7 +62,7 @@ impl Progress {
     /// Shows the first insight of a run above the bar. Other streams than terminals get no part of the result early.
     pub fn show_insight(&self, found: &Highlight) {
         if self.is_shown() {
-            for line in screen::first_insight(found, self.width).lines() {
+            for line in run_screen::first_insight(found, self.width).lines() {
                 self.bar.println(foreign::shown(line));
             }
         }

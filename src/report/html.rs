@@ -225,7 +225,7 @@ fn parted(record: &str) -> (&str, &str) {
 
 fn cell_markup(cell: &Cell, figure_is_named: bool) -> Markup {
     let tone = match cell.tone {
-        Tone::Plain => None,
+        Tone::Plain | Tone::Strong | Tone::Faint => None,
         Tone::Good => Some("good"),
         Tone::Doubt => Some("doubt"),
         Tone::Bad => Some("bad"),

@@ -44,11 +44,15 @@ pub struct Cell {
     pub tone: Tone,
 }
 
-/// What a cell says, beyond its words.
+/// What a cell says, beyond its words: its weight, or how good it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tone {
     /// Nothing.
     Plain,
+    /// It is a heading.
+    Strong,
+    /// It weighs less than its neighbours.
+    Faint,
     /// All is well.
     Good,
     /// Reason to look closer.

@@ -68,6 +68,14 @@ pub fn folded(text: &str, width: usize) -> String {
     folded
 }
 
+/// Text folded at spaces, the first line behind a mark and the others below it.
+pub(super) fn hung(text: &str, width: usize, mark: &str) -> Vec<String> {
+    let indent = mark.chars().count();
+    let begin = |number: usize| if number == 0 { mark.to_owned() } else { " ".repeat(indent) };
+    let lines = folded(text, width.saturating_sub(indent));
+    lines.lines().enumerate().map(|(number, line)| begin(number) + line).collect()
+}
+
 /// A table in the style of all tables.
 pub fn plain_table(columns: &[&str], rows: Vec<Vec<String>>, width: Option<u16>) -> String {
     let mut table = base_table(width);

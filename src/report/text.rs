@@ -4,7 +4,7 @@ use comfy_table::{Cell as Shown, CellAlignment, ContentArrangement};
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 use super::page::{Page, Piece, Row, Span, Table};
-use super::terminal::{base_table, folded, plain_table, trimmed};
+use super::terminal::{self, base_table, folded, plain_table, trimmed};
 use crate::sys::foreign;
 
 /// Columns of text where the width of the terminal is unknown.
@@ -146,14 +146,7 @@ fn text(spans: &[Span]) -> String {
 }
 
 fn bullet(text: &str, width: usize) -> String {
-    let lines = folded(text, width - 2);
-    let mut out = String::new();
-    for (index, line) in lines.lines().enumerate() {
-        out += if index == 0 { "- " } else { "  " };
-        out += line;
-        out.push('\n');
-    }
-    out
+    terminal::hung(text, width, "- ").join("\n") + "\n"
 }
 
 fn table_text(table: &Table, width: u16) -> String {

@@ -324,6 +324,14 @@ pub fn launches(number: usize) -> String {
     count(number as u64, "launch", "launches")
 }
 
+/// The first names of a list, and how many more there are: `a, b and 3 more`.
+pub fn some<S: AsRef<str>>(names: &[S], most: usize) -> String {
+    let shown: Vec<&str> = names.iter().take(most).map(AsRef::as_ref).collect();
+    let rest = names.len() - shown.len();
+    let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+    shown.join(", ") + &more
+}
+
 /// A count with its noun: `1 launch`, `30 launches`.
 pub fn count(number: u64, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
@@ -332,6 +340,12 @@ pub fn count(number: u64, one: &str, many: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_names_say_how_many_follow() {
+        assert_eq!(some(&["a", "b", "c"], 2), "a, b and 1 more");
+        assert_eq!(some(&["a", "b"], 2), "a, b");
+    }
 
     #[test]
     fn four_digits_and_a_prefix() {

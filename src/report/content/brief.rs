@@ -3,11 +3,11 @@
 
 use super::methodology::moved_launches;
 use super::operation;
+use super::run_screen::intervals;
+use super::verdict::verdict;
 use super::{APPENDIX, OtherPages, PUBLISHED, chapter_title, cost_ladder, why_missing};
 use crate::report::page::{Cell, Page, PagePart, Piece, Span, Table};
 use crate::report::reference::ReferenceRun;
-use crate::report::screen;
-use crate::report::verdict::verdict;
 use crate::results::document::{Document, Outcome};
 use crate::results::quantity::DISTANCE;
 use crate::results::wording::{capital, count, duration};
@@ -80,8 +80,7 @@ fn front(document: &Document, reference: Option<&ReferenceRun>) -> PagePart {
 }
 
 fn certainty(document: &Document) -> String {
-    let mut text =
-        format!("{} Results by grade: {}.", screen::intervals(document), document.grades()).trim().to_owned();
+    let mut text = format!("{} Results by grade: {}.", intervals(document), document.grades()).trim().to_owned();
     let state = document.host_state();
     text += &format!(" {}", if state.is_empty() { document.disturbed_by() } else { state.join(" ") });
     if let Some(score) = document.prediction_score(None) {

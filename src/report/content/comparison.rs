@@ -1,18 +1,18 @@
-//! The page of a comparison: what changed first, then what is open, then what stayed the same.
+//! The answer to a comparison, as a page and on one screen: what changed first, then what is open, then what stayed the same.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::comparison_curves;
-use super::field_of;
-use crate::report::across_screen;
+use super::{across, comparison_curves, field_of};
 use crate::report::drawing::{Drawing, Plot, PlotMark, PlotRow, RowPlot};
 use crate::report::page::{Cell, Page, PagePart, Piece, Span, Table, Tone};
-use crate::results::across::{AcrossCost, AcrossMachines};
-use crate::results::comparison::{Alternation, ComparedResult, ComparedRun, Comparison, Finding, SideValue};
+use crate::report::screen::{Line, PAGE, Screen, cut, cut_before, row};
+use crate::results::comparison::{
+    Alternation, ChangedGroup, ComparedResult, ComparedRun, Comparison, Finding, NotCompared, SideValue,
+};
 use crate::results::drawing_note::Scale;
 use crate::results::quantity::Unit;
-use crate::results::wording::{count, duration, measured, percent, significant};
+use crate::results::wording::{count, duration, measured, percent};
 use crate::statistics::summary::median;
 
 /// Rows of a drawing.
@@ -71,47 +71,144 @@ pub fn page(comparison: &Comparison) -> Page {
     }
     parts.push(apart(comparison));
     if let Some(found) = &comparison.across_machines {
-        parts.insert(0, machines(found));
+        parts.insert(0, across::part(found));
     }
-    Page { title: "Comparison of runs".to_owned(), subtitle: sides(comparison), parts }
+    Page { title: "Comparison of runs".to_owned(), subtitle: subtitle(comparison), parts }
 }
 
-/// Which machine is better at what.
-fn machines(found: &AcrossMachines) -> PagePart {
-    let mut part = PagePart::new("machines", "Which machine is better at what", 2);
-    let letters = found.machines.iter().enumerate();
-    let names = letters.map(|(place, name)| vec![Span::plain(format!("{}: {name}", AcrossMachines::letter(place)))]);
-    part.add(Piece::List(names.collect()));
-    for text in [across_screen::better(found), across_screen::uses(found), across_screen::without(found)] {
-        part.say(text);
+/// Most groups of changes, differences and results of a screen.
+const GROUPS: usize = 6;
+const DIFFERENCES: usize = 4;
+const RESULTS: usize = 10;
+/// Widths of the columns of results: base, new, change and finding.
+const NUMBERS: usize = 38;
+
+/// The answer on one screen; with `all`, every result.
+pub fn screen(comparison: &Comparison, width: Option<u16>, all: bool) -> Vec<Line> {
+    if let Some(found) = comparison.across_machines.as_ref().filter(|_| !all) {
+        return across::screen(found, &comparison.differences, width);
     }
-    let letters: Vec<String> =
-        (0..found.machines.len()).map(|place| format!(">{}", AcrossMachines::letter(place))).collect();
-    let heads: Vec<&str> = ["cost"].into_iter().chain(letters.iter().map(String::as_str)).chain([">better"]).collect();
-    let row = |cost: &AcrossCost| {
-        let values = cost.values.iter().map(|value| significant(*value, cost.unit, 3));
-        [cost.cost.clone()].into_iter().chain(values).chain([across_screen::answer(cost)]).collect()
-    };
-    part.add(Piece::Table(Table::of_texts("", &heads, found.costs.iter().map(row))));
-    part
+    let mut screen = Screen::new(width, all);
+    screen.say(&verdict(comparison), Tone::Strong, 2);
+    let [base, new] = sides(comparison);
+    screen.cut(&format!("base  {base}"), Tone::Faint);
+    screen.cut(&format!("new   {new}"), Tone::Faint);
+    if let Some(conditions) = &comparison.alternation {
+        screen.cut(&format!("      {}.", rounds(conditions)), Tone::Faint);
+    }
+    if comparison.across {
+        screen.say(NOT_ALIKE, Tone::Bad, 2);
+    }
+    for found in comparison.differences.iter().take(screen.most(DIFFERENCES)) {
+        screen.say(&format!("differs: {}", fact(&found.fact, &found.base, &found.new)), Tone::Plain, 2);
+    }
+    if comparison.differences.is_empty() {
+        screen.say("Machine, kernel and conditions are the same, as far as the records say.", Tone::Plain, 2);
+    }
+    if let Some(clocks) = clocks(comparison) {
+        screen.say(&clocks, Tone::Plain, 2);
+    }
+    for group in of_both_signs(comparison.groups.iter().collect(), GROUPS, |group| group.finding) {
+        add_group(&mut screen, "", group);
+    }
+    let wanted = |row: &&ComparedResult| all || row.headline && row.is_changed();
+    let rows: Vec<&ComparedResult> = comparison.rows.iter().filter(wanted).collect();
+    let rows = if all { rows } else { of_both_signs(rows, RESULTS, |row| row.finding) };
+    let name = screen.wide.saturating_sub(NUMBERS);
+    if !rows.is_empty() {
+        let heads = [("base", 10, Tone::Faint), ("new", 12, Tone::Faint), ("change", 9, Tone::Faint)];
+        screen.lines.push(row("", name, &heads));
+    }
+    screen.lines.extend(rows.iter().map(|row| line(row, name)));
+    for text in [visible(comparison), advice(comparison)].into_iter().flatten() {
+        screen.say(&text, Tone::Faint, 2);
+    }
+    if all {
+        add_left_out(&mut screen, "compared", &comparison.not_compared);
+    } else {
+        let apart = not_compared(comparison).map(|apart| format!(" {apart}.")).unwrap_or_default();
+        let text = match comparison.rows.len() as u64 {
+            0 if apart.is_empty() => String::new(),
+            0 => format!("{} All of them: --all", apart.trim_start()),
+            results => format!("All {}: --all.{apart} {PAGE}", count(results, "result", "results")),
+        };
+        screen.say(&text, Tone::Faint, 3);
+    }
+    screen.lines
 }
 
-/// The two sides in a line.
-pub(super) fn sides(comparison: &Comparison) -> String {
+/// What a reader of runs that are not alike must know.
+const NOT_ALIKE: &str = "The runs are not of one machine, one peer and one method.";
+
+/// A fact that differs.
+pub(super) fn fact(name: &str, base: &str, new: &str) -> String {
+    format!("{name}: {base} → {new}")
+}
+
+/// Adds a group of changed results in a line.
+pub(super) fn add_group(screen: &mut Screen, begin: &str, group: &ChangedGroup) {
+    let (word, tone) = finding(group.finding);
+    let results = count(u64::from(group.results), "result", "results");
+    let name = format!("{begin}{word:<6}  ");
+    let room = screen.wide.saturating_sub(name.chars().count());
+    let what = cut_before(&group.what, &format!(": {} ({results})", range(group.range)), room);
+    screen.lines.push(vec![Cell::toned(name, tone), Cell::of(what)]);
+}
+
+/// Adds what took no part in an answer, with the reasons.
+pub(super) fn add_left_out(screen: &mut Screen, what: &str, left_out: &[NotCompared]) {
+    if !left_out.is_empty() {
+        screen.cut(&format!("{} not {what}:", left_out.len()), Tone::Plain);
+    }
+    for found in left_out {
+        screen.cut(&format!("  {} {}: {}", found.metric, found.labels, found.reason), Tone::Faint);
+    }
+}
+
+/// The same as a table.
+pub(super) fn left_out(left_out: &[NotCompared]) -> Piece {
+    let row = |found: &NotCompared| vec![format!("{} {}", found.metric, found.labels), found.reason.clone()];
+    Piece::Table(Table::of_texts("", &["result", "reason"], left_out.iter().map(row)))
+}
+
+/// A finding on a screen, where what is not a change has a sign.
+pub(super) fn finding(finding: Finding) -> (&'static str, Tone) {
+    match finding {
+        Finding::Inconclusive => ("?", Tone::Faint),
+        Finding::Equivalent => ("=", Tone::Plain),
+        changed => (word(changed), tone(changed)),
+    }
+}
+
+fn line(found: &ComparedResult, name: usize) -> Line {
+    let value = |side: &SideValue| measured(side.value, side.interval, found.unit);
+    let (base, new) = (value(&found.base), format!(" {}", value(&found.new)));
+    let (mark, tone) = finding(found.finding);
+    let change = format!("{:>9} {mark}", signed(found.change));
+    let columns = [(base.as_str(), 10, Tone::Plain), (&new, 12, Tone::Plain), (&change, 0, tone)];
+    row(&cut(&found.phrase, name.saturating_sub(1)), name, &columns)
+}
+
+/// The two sides, each in a line.
+fn sides(comparison: &Comparison) -> [String; 2] {
     match &comparison.alternation {
-        None => {
-            let [base, new] = [&comparison.base, &comparison.new].map(|runs| match machine(comparison, runs) {
-                Some(machine) => format!("{machine}: {}", side(runs)),
-                None => side(runs),
-            });
-            format!("base: {base} · new: {new}")
-        }
-        Some(conditions) => format!("base: {} · new: {} · {}", conditions.base, conditions.new, rounds(conditions)),
+        None => [&comparison.base, &comparison.new].map(|runs| match machine(comparison, runs) {
+            Some(machine) => format!("{machine}: {}", side(runs)),
+            None => side(runs),
+        }),
+        Some(conditions) => [conditions.base.clone(), conditions.new.clone()],
     }
+}
+
+/// The two sides and how they were measured, in a line.
+fn subtitle(comparison: &Comparison) -> String {
+    let [base, new] = sides(comparison);
+    let how = comparison.alternation.as_ref().map_or_else(String::new, |found| format!(" · {}", rounds(found)));
+    format!("base: {base} · new: {new}{how}")
 }
 
 /// The machine of a side, where the sides have different ones.
-pub fn machine(comparison: &Comparison, runs: &[ComparedRun]) -> Option<String> {
+fn machine(comparison: &Comparison, runs: &[ComparedRun]) -> Option<String> {
     let machines: BTreeSet<&str> =
         runs.iter().map(|run| run.machine.as_str()).filter(|name| !name.is_empty()).collect();
     let machines = machines.into_iter().collect::<Vec<_>>().join(" or ");
@@ -119,7 +216,7 @@ pub fn machine(comparison: &Comparison, runs: &[ComparedRun]) -> Option<String> 
 }
 
 /// The first of the changes, of both signs. Those for the worse come first, and would take all the room.
-pub fn of_both_signs<T>(all: Vec<T>, most: usize, finding: impl Fn(&T) -> Finding) -> Vec<T> {
+fn of_both_signs<T>(all: Vec<T>, most: usize, finding: impl Fn(&T) -> Finding) -> Vec<T> {
     let (mut worse, mut others): (Vec<T>, Vec<T>) = all.into_iter().partition(|found| finding(found) == Finding::Worse);
     worse.truncate((most - most / 2).max(most.saturating_sub(others.len())));
     others.truncate(most - worse.len());
@@ -131,7 +228,7 @@ pub fn of_both_signs<T>(all: Vec<T>, most: usize, finding: impl Fn(&T) -> Findin
 const SAME_CLOCK: f64 = 0.005;
 
 /// What the core clock did between the sides, where it differs.
-pub fn clocks(comparison: &Comparison) -> Option<String> {
+fn clocks(comparison: &Comparison) -> Option<String> {
     let [base, new] = comparison.core_hz.filter(|[base, new]| (new / base - 1.0).abs() > SAME_CLOCK)?;
     let clock = |hz: f64| format!("{:.2} GHz", hz / 1e9);
     Some(format!(
@@ -143,7 +240,7 @@ pub fn clocks(comparison: &Comparison) -> Option<String> {
 }
 
 /// How many results could not be compared, and for which reasons.
-pub fn not_compared(comparison: &Comparison) -> Option<String> {
+fn not_compared(comparison: &Comparison) -> Option<String> {
     let mut reasons: BTreeMap<&str, u64> = BTreeMap::new();
     for found in &comparison.not_compared {
         *reasons.entry(&found.reason).or_default() += 1;
@@ -159,7 +256,7 @@ pub fn not_compared(comparison: &Comparison) -> Option<String> {
 }
 
 /// How two conditions were measured, in words.
-pub fn rounds(conditions: &Alternation) -> String {
+fn rounds(conditions: &Alternation) -> String {
     let rounds = count(u64::from(conditions.rounds), "alternating round", "alternating rounds");
     let left = if conditions.restored.is_some() { ". The machine is in the condition of the base again" } else { "" };
     format!("{rounds}, {}{left}", duration(conditions.seconds))
@@ -167,16 +264,16 @@ pub fn rounds(conditions: &Alternation) -> String {
 
 fn side(runs: &[ComparedRun]) -> String {
     match runs {
-        [run] => format!("{} ({}, {})", run.place, run.started, run.profile),
+        [run] => format!("{} ({}, {}, CPU {})", run.place, run.started, run.profile, run.cpu),
         [first, .., last] => {
-            format!("{} from {} to {}", count(runs.len() as u64, "run", "runs"), first.started, last.started)
+            format!("{}, {} … {}", count(runs.len() as u64, "run", "runs"), first.place, last.place)
         }
         [] => String::new(),
     }
 }
 
 /// The answer in one sentence.
-pub fn verdict(comparison: &Comparison) -> String {
+fn verdict(comparison: &Comparison) -> String {
     let all = comparison.headline().count();
     let of = |finding| comparison.count(finding);
     let (worse, better) = (of(Finding::Worse), of(Finding::Better));
@@ -219,13 +316,13 @@ pub(super) fn changed(all: usize, [worse, better]: [u64; 2], than: &str) -> Opti
 }
 
 /// A range of changes in words.
-pub fn range([low, high]: [f64; 2]) -> String {
+pub(super) fn range([low, high]: [f64; 2]) -> String {
     let [low, high] = [low, high].map(signed);
     if low == high { low } else { format!("{low} to {high}") }
 }
 
 /// A relative change with its sign, with two digits. From a factor of three on it is a factor.
-pub fn signed(change: f64) -> String {
+pub(super) fn signed(change: f64) -> String {
     if change >= 2.0 {
         return format!("×{:.2}", 1.0 + change);
     }
@@ -245,7 +342,7 @@ pub fn signed(change: f64) -> String {
 const RUNS: [u64; 3] = [3, 5, 10];
 
 /// What decides the open results of a summary, in a sentence: the smallest number of runs that decides a third of what ten decide.
-pub fn advice(comparison: &Comparison) -> Option<String> {
+fn advice(comparison: &Comparison) -> Option<String> {
     if comparison.is_with_itself() {
         return None;
     }
@@ -272,7 +369,7 @@ pub fn advice(comparison: &Comparison) -> Option<String> {
 
 /// From which change on a comparison of these runs could have found one, by chapter: the median over its headline results of the
 /// threshold, or of half of the interval where that is more. None where all results are decided.
-pub fn visible(comparison: &Comparison) -> Option<String> {
+fn visible(comparison: &Comparison) -> Option<String> {
     if comparison.is_with_itself() || comparison.headline().all(|row| row.finding != Finding::Inconclusive) {
         return None;
     }
@@ -297,10 +394,7 @@ fn front(comparison: &Comparison) -> PagePart {
     let mut part = PagePart::new("glance", "At a glance", 2);
     part.add(Piece::Paragraph(vec![Span::strong(verdict(comparison))]));
     if comparison.across {
-        part.add(Piece::Alarm(
-            "The runs are not of one machine, one peer and one method. Differences come from all that differs."
-                .to_owned(),
-        ));
+        part.add(Piece::Alarm(format!("{NOT_ALIKE} Differences come from all that differs.")));
     }
     let groups = comparison.groups.iter().map(|group| {
         let results = count(u64::from(group.results), "result", "results");
@@ -341,17 +435,20 @@ pub(super) fn word(finding: Finding) -> &'static str {
     }
 }
 
+pub(super) fn tone(finding: Finding) -> Tone {
+    match finding {
+        Finding::Worse => Tone::Bad,
+        Finding::Better => Tone::Good,
+        _ => Tone::Plain,
+    }
+}
+
 fn table(caption: &str, unit: &str, rows: &[&ComparedResult]) -> Table {
     let mut table = Table::new(
         caption,
         &["result", ">base", ">new", ">change", ">95 % interval", ">threshold", "finding", "reason"],
     );
     for row in rows {
-        let tone = match row.finding {
-            Finding::Worse => Tone::Bad,
-            Finding::Better => Tone::Good,
-            _ => Tone::Plain,
-        };
         let value = |side: &SideValue, name: &str| {
             let text = measured(side.value, side.interval, row.unit);
             Cell::datum(text, field_of(&row.metric, &row.labels, name), side.value)
@@ -363,7 +460,7 @@ fn table(caption: &str, unit: &str, rows: &[&ComparedResult]) -> Table {
             Cell::of(signed(row.change)),
             Cell::of(range(row.interval)),
             Cell::of(percent(row.threshold)),
-            Cell::toned(word(row.finding), tone),
+            Cell::toned(word(row.finding), tone(row.finding)),
             Cell::of(row.explanation.clone().or_else(|| row.needed(unit)).unwrap_or_default()),
         ]);
     }
@@ -423,11 +520,7 @@ fn apart(comparison: &Comparison) -> PagePart {
     }
     part.add(Piece::Table(runs));
     if let Some(summary) = not_compared(comparison) {
-        let mut table = Table::new("", &["result", "reason"]);
-        for found in &comparison.not_compared {
-            table.row(vec![Cell::of(format!("{} {}", found.metric, found.labels)), Cell::of(&found.reason)]);
-        }
-        part.add(Piece::Folded { summary, pieces: vec![Piece::Table(table)] });
+        part.add(Piece::Folded { summary, pieces: vec![left_out(&comparison.not_compared)] });
     }
     part
 }

@@ -1,13 +1,17 @@
-//! The page of a fleet: odd nodes first, then facts, every axis of all nodes, what is open, and how it was decided.
+//! The answer about a fleet, as a page and on one screen: odd nodes first, then facts, every axis of all nodes, what is open, and
+//! how it was decided.
 
 use std::collections::BTreeMap;
 
-use crate::report::content::mesh;
+use super::fleet_words as words;
+use super::{comparison, mesh};
 use crate::report::drawing::{Drawing, Plot, PlotMark, PlotRow, RowPlot, StripPlot, StripRow};
-use crate::report::fleet_words as words;
 use crate::report::page::{Cell, Page, PagePart, Piece, Span, Table, Tone};
+use crate::report::screen::{Line, PAGE, Screen};
 use crate::results::drawing_note::Scale;
-use crate::results::fleet::{Axis, AxisState, Fleet, FleetNode, NodeAxis, NodeGroup, NodeVerdict, Upgrade};
+use crate::results::fleet::{
+    Axis, AxisState, ChangedFact, Fleet, FleetNode, NodeAxis, NodeGroup, NodeVerdict, Upgrade,
+};
 use crate::results::mesh::Mesh;
 use crate::results::quantity::Unit;
 use crate::results::wording::{count, percent};
@@ -40,6 +44,101 @@ pub fn page(fleet: &Fleet, whole: Option<&Mesh>) -> Page {
     let nodes = words::all_nodes(fleet);
     let runs = count(u64::from(fleet.runs), "run", "runs");
     Page { title: "Which node is odd?".to_owned(), subtitle: format!("{nodes}, {runs} read"), parts }
+}
+
+/// Most entries of each kind on a screen.
+const ODD: usize = 4;
+/// Odd nodes next to a comparison, which leaves less room.
+const ODD_NOW: usize = 2;
+const RACKS: usize = 2;
+const FACTS: usize = 3;
+const SPLITS: usize = 2;
+const GROUPS: usize = 2;
+const LINKS: usize = 4;
+const CHANGES: usize = 4;
+const CHANGED_FACTS: usize = 2;
+const OPEN_AXES: usize = 2;
+const ASIDE: usize = 1;
+
+/// The answer on one screen; with `all`, everything.
+pub fn screen(fleet: &Fleet, width: Option<u16>, all: bool) -> Vec<Line> {
+    let mut screen = Screen::new(width, all);
+    screen.say(&words::verdict(fleet), Tone::Strong, screen.most(2));
+    screen.list("group", &words::groups(fleet), GROUPS, Tone::Doubt);
+    if let Some(upgrade) = &fleet.before {
+        add_changes(&mut screen, upgrade);
+    }
+    if let Some(found) = &fleet.mesh {
+        if !fleet.is_mesh_alone() {
+            screen.entry("network", &words::mesh(found), Tone::Plain);
+        }
+        let findings: Vec<String> = found.findings.iter().map(mesh::finding).collect();
+        screen.list("link", &findings, LINKS, Tone::Doubt);
+        screen.entry("", &found.place, Tone::Faint);
+    }
+    let odd: Vec<&FleetNode> = fleet.nodes(NodeVerdict::Odd).map(|(_, node)| node).collect();
+    let shown = screen.most(if fleet.before.is_some() { ODD_NOW } else { ODD }).min(odd.len());
+    for (number, node) in odd[..shown].iter().enumerate() {
+        let rest = if number + 1 == shown { odd.len() - shown } else { 0 };
+        screen.entry("odd", &screen.counted(&words::name(node), rest), Tone::Bad);
+        screen.entry("", &words::findings(node, AxisState::Odd).join(", "), Tone::Bad);
+    }
+    let of_groups =
+        |words: &dyn Fn(&NodeGroup) -> Vec<String>| -> Vec<String> { fleet.groups.iter().flat_map(words).collect() };
+    for (mark, texts, most) in [
+        ("rack", of_groups(&|group| group.racks.iter().map(words::rack).collect()), RACKS),
+        ("differs", of_groups(&|group| group.odd_facts.iter().map(words::odd_fact).collect()), FACTS),
+        ("explained", of_groups(&|group| group.splits.iter().map(words::split).collect()), SPLITS),
+    ] {
+        screen.list(mark, &texts, most, Tone::Doubt);
+    }
+    add_open(&mut screen, fleet);
+    let aside = fleet.left_aside.iter().map(|aside| format!("{}: {}", aside.place, aside.reason));
+    screen.list("not read", &aside.collect::<Vec<String>>(), ASIDE, Tone::Doubt);
+    if all {
+        return screen.lines;
+    }
+    let again = if fleet.again.is_empty() { "" } else { "To measure again: --again. " };
+    let mut end = Screen::new(width, all);
+    end.entry("", &format!("{again}All: --all. {PAGE}"), Tone::Faint);
+    screen.ended(end.lines)
+}
+
+/// Adds what changed since the earlier state.
+fn add_changes(screen: &mut Screen, upgrade: &Upgrade) {
+    screen.entry("before", &words::upgrade(upgrade), Tone::Strong);
+    let fact = |fact: &ChangedFact| {
+        let change = comparison::fact(&fact.fact, &fact.before, &fact.now);
+        format!("{change} on {}", words::names(&fact.nodes))
+    };
+    screen.list("changed", &upgrade.facts.iter().map(fact).collect::<Vec<_>>(), CHANGED_FACTS, Tone::Doubt);
+    let axes = upgrade.axes.iter().filter(|axis| axis.changed).map(words::change);
+    screen.list("changed", &axes.collect::<Vec<String>>(), CHANGES, Tone::Doubt);
+}
+
+/// Adds what is not decided, with names; where everything is shown, what each node shows.
+fn add_open(screen: &mut Screen, fleet: &Fleet) {
+    let add_names = |screen: &mut Screen, mark: &str, names: &[String]| {
+        if !names.is_empty() {
+            let nodes = count(names.len() as u64, "node", "nodes");
+            screen.entry(mark, &format!("{nodes}: {}", words::names(names)), Tone::Doubt);
+        }
+    };
+    for (mark, verdict) in [("suspect", NodeVerdict::Suspect), ("undecided", NodeVerdict::Undecided)] {
+        add_names(screen, mark, &fleet.names(verdict));
+        for (_, node) in fleet.nodes(verdict).filter(|_| screen.all).collect::<Vec<_>>() {
+            let found = match verdict {
+                NodeVerdict::Suspect => words::findings(node, AxisState::Suspect),
+                _ => words::reasons(node),
+            };
+            screen.entry("", &format!("{}: {}", node.name, found.join(", ")), Tone::Faint);
+        }
+    }
+    let axes: Vec<String> = fleet.groups.iter().flat_map(words::open_axes).collect();
+    screen.list("undecided", &axes, OPEN_AXES, Tone::Doubt);
+    for (mark, found) in [("missing", &fleet.missing), ("partial", &fleet.partial), ("unexpected", &fleet.unexpected)] {
+        add_names(screen, mark, found);
+    }
 }
 
 fn front(fleet: &Fleet) -> PagePart {

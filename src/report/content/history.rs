@@ -1,11 +1,13 @@
-//! The page of a history: for each moment of change, what changed with it, and its results as small series over the runs.
+//! The answer to a history, as a page and on one screen: for each moment of change, what changed with it, and its results as small
+//! series over the runs.
 
 use std::collections::BTreeMap;
 
-use super::comparison::{changed, range, signed, word};
+use super::comparison::{add_group, add_left_out, changed, fact, finding, left_out, range, signed, tone, word};
 use super::field_of;
 use crate::report::drawing::{Drawing, PanelLevel, PanelPlot, Plot, PlotPanel, PlotPoint};
 use crate::report::page::{Cell, Page, PagePart, Piece, Span, Table, Tone};
+use crate::report::screen::{self, Line, PAGE, Screen, cut, folded};
 use crate::results::comparison::Finding;
 use crate::results::timeline::{BegunAnew, ChangePoint, Moment, ResultTimeline, Timeline};
 use crate::results::wording::{count, measured, percent, share};
@@ -35,8 +37,98 @@ pub fn page(timeline: &Timeline) -> Page {
     Page { title: "What changed over time".to_owned(), subtitle: about(timeline), parts }
 }
 
+/// Most moments of a screen, facts of one, groups of one or of drifts, and runs with a reason.
+const MOMENTS: usize = 3;
+const FACTS: usize = 3;
+const GROUPS: usize = 3;
+const REMARKS: usize = 2;
+/// Widths of the columns of results: latest level, change, smallest step and finding.
+const NUMBERS: usize = 39;
+
+/// The answer on one screen; with `all`, every moment and every result.
+pub fn screen(timeline: &Timeline, width: Option<u16>, all: bool) -> Vec<Line> {
+    let mut screen = Screen::new(width, all);
+    screen.say(&verdict(timeline), Tone::Strong, 3);
+    screen.cut(&about(timeline), Tone::Faint);
+    for texts in [left_aside(timeline), begun_anew(timeline)] {
+        texts.iter().take(screen.most(REMARKS)).for_each(|text| screen.say(text, Tone::Faint, 2));
+    }
+    // The newest first: it is what a reader can still act on.
+    let shown: Vec<&Moment> = timeline.moments.iter().rev().filter(|moment| all || !moment.groups.is_empty()).collect();
+    for moment in shown.iter().take(screen.most(MOMENTS)) {
+        add_moment(&mut screen, timeline, moment);
+    }
+    let more = shown.len().saturating_sub(screen.most(MOMENTS)) as u64;
+    if more > 0 {
+        screen.cut(&format!("{}: --all", count(more, "earlier moment", "earlier moments")), Tone::Faint);
+    }
+    for group in timeline.drifts.iter().take(screen.most(GROUPS)) {
+        add_group(&mut screen, "  drifts ", group);
+    }
+    if let Some(text) = deviating(timeline) {
+        screen.say(&text, Tone::Plain, 2);
+    }
+    let mut end = Screen::new(width, all);
+    if all {
+        let name = screen.wide.saturating_sub(NUMBERS);
+        let heads = [("now", 12, Tone::Faint), ("change", 10, Tone::Faint), ("finds", 10, Tone::Faint)];
+        screen.lines.push(screen::row("", name, &heads));
+        screen.lines.extend(timeline.results.iter().map(|result| line(result, name)));
+        add_left_out(&mut screen, "judged", &timeline.not_judged);
+    } else if let Some(text) = reach(timeline) {
+        end.say(&text, Tone::Faint, 2);
+    }
+    if !all && !timeline.is_too_short() {
+        let apart = timeline.not_judged.len();
+        let apart = if apart == 0 { String::new() } else { format!(" {apart} have too few runs.") };
+        let results = count(timeline.results.len() as u64, "result", "results");
+        end.say(&format!("All {results}: --all.{apart} {PAGE}"), Tone::Faint, 2);
+    }
+    screen.ended(end.lines)
+}
+
+fn add_moment(screen: &mut Screen, timeline: &Timeline, moment: &Moment) {
+    screen.say(&moment_name(timeline, moment), Tone::Strong, 2);
+    for found in moment.differences.iter().take(screen.most(FACTS)) {
+        let text = fact(&found.fact, &found.base, &found.new);
+        screen.lines.extend(folded(&text, screen.wide, "  ", Tone::Plain, 2));
+    }
+    if moment.differences.is_empty() {
+        screen.cut("  No fact changed here, as far as the records say.", Tone::Plain);
+    }
+    let shown = screen.most(GROUPS).min(moment.groups.len());
+    moment.groups[..shown].iter().for_each(|group| add_group(screen, "  ", group));
+    let others = moment.groups[shown..].iter().map(|group| u64::from(group.results)).sum::<u64>();
+    if others > 0 {
+        let others = count(others, "more headline result", "more headline results");
+        screen.cut(&format!("  and {others}"), Tone::Faint);
+    }
+}
+
+/// A result in a line.
+fn line(result: &ResultTimeline, name: usize) -> Line {
+    let now = result.levels.last().map_or_else(String::new, |level| measured(level.value, level.interval, result.unit));
+    let (mark, tone) = finding(result.finding);
+    let change = latest(result).unwrap_or_else(|| "–".to_owned());
+    let finds = result.detectable.filter(|_| !result.is_changed()).map_or_else(|| "–".to_owned(), signed);
+    let finds = format!("{finds:>10} {mark}");
+    let columns = [(now.as_str(), 12, Tone::Plain), (&change, 10, tone), (&finds, 0, tone)];
+    screen::row(&cut(&result.phrase, name.saturating_sub(1)), name, &columns)
+}
+
+/// The latest change of a result, or its drift.
+fn latest(result: &ResultTimeline) -> Option<String> {
+    let drift = || result.drift.map(|drift| format!("{} drift", signed(drift.change)));
+    result.changes.last().map(|change| signed(change.change)).or_else(drift)
+}
+
+/// What could not be read, each in a sentence.
+fn left_aside(timeline: &Timeline) -> Vec<String> {
+    timeline.left_aside.iter().map(|text| format!("Left aside: {text}.")).collect()
+}
+
 /// The answer in a sentence or two.
-pub fn verdict(timeline: &Timeline) -> String {
+fn verdict(timeline: &Timeline) -> String {
     let (runs, needed) = (timeline.runs.len() as u64, u64::from(timeline.runs_needed));
     if timeline.is_too_short() {
         let begin = if runs < needed {
@@ -56,7 +148,7 @@ pub fn verdict(timeline: &Timeline) -> String {
 }
 
 /// Machine and runs in a line, without the hashes that distinguish machines of one name.
-pub fn about(timeline: &Timeline) -> String {
+fn about(timeline: &Timeline) -> String {
     let machine = timeline.machine.split(" (").next().unwrap_or_default();
     match timeline.runs.as_slice() {
         [first, .., last] => {
@@ -69,7 +161,7 @@ pub fn about(timeline: &Timeline) -> String {
 }
 
 /// A moment in words.
-pub fn moment_name(timeline: &Timeline, moment: &Moment) -> String {
+fn moment_name(timeline: &Timeline, moment: &Moment) -> String {
     format!("Between {} and {}:", run_name(timeline, moment.before as usize), run_name(timeline, moment.after as usize))
 }
 
@@ -84,7 +176,7 @@ fn time(started: &str) -> String {
 }
 
 /// The run that deviates alone, in a sentence.
-pub fn deviating(timeline: &Timeline) -> Option<String> {
+fn deviating(timeline: &Timeline) -> Option<String> {
     let (run, results) = timeline.most_deviating()?;
     let name = run_name(timeline, run);
     let last =
@@ -94,7 +186,7 @@ pub fn deviating(timeline: &Timeline) -> Option<String> {
 }
 
 /// Experiments whose series begin anew: one line for all that begin with the same run.
-pub fn begun_anew(timeline: &Timeline) -> Vec<String> {
+fn begun_anew(timeline: &Timeline) -> Vec<String> {
     let mut by_run: BTreeMap<u32, Vec<&BegunAnew>> = BTreeMap::new();
     for anew in &timeline.begun_anew {
         by_run.entry(anew.from).or_default().push(anew);
@@ -114,7 +206,7 @@ pub fn begun_anew(timeline: &Timeline) -> Vec<String> {
 }
 
 /// How small a change would have been found, in a sentence.
-pub fn reach(timeline: &Timeline) -> Option<String> {
+fn reach(timeline: &Timeline) -> Option<String> {
     let least: Vec<f64> = timeline.headline().filter_map(|result| result.detectable).collect();
     let middle = median(&least)?;
     let alarms = share(timeline.false_alarms);
@@ -124,18 +216,10 @@ pub fn reach(timeline: &Timeline) -> Option<String> {
     ))
 }
 
-/// The drift of a result, in words.
-pub fn drift(result: &ResultTimeline) -> Option<String> {
-    result.drift.map(|drift| format!("{} drift", signed(drift.change)))
-}
-
 fn front(timeline: &Timeline) -> PagePart {
     let mut part = PagePart::new("glance", "At a glance", 2);
     part.add(Piece::Paragraph(vec![Span::strong(verdict(timeline))]));
-    for text in &timeline.left_aside {
-        part.say(format!("Left aside: {text}."));
-    }
-    for text in begun_anew(timeline) {
+    for text in left_aside(timeline).into_iter().chain(begun_anew(timeline)) {
         part.say(text);
     }
     let moments = timeline.moments.iter().enumerate().rev().map(|(number, moment)| {
@@ -193,7 +277,6 @@ fn row(result: &ResultTimeline, place: usize, change: &ChangePoint) -> Vec<Cell>
             Cell::datum(text, field_of(&result.metric, &result.labels, name), level.value)
         })
     };
-    let tone = if change.finding == Finding::Worse { Tone::Bad } else { Tone::Good };
     vec![
         Cell::of(name(result)),
         level(place, "before"),
@@ -201,7 +284,7 @@ fn row(result: &ResultTimeline, place: usize, change: &ChangePoint) -> Vec<Cell>
         Cell::of(signed(change.change)),
         Cell::of(range(change.interval)),
         Cell::of(percent(result.threshold)),
-        Cell::toned(word(change.finding), tone),
+        Cell::toned(word(change.finding), tone(change.finding)),
     ]
 }
 
@@ -240,8 +323,7 @@ fn ends(value: f64, within: f64) -> [f64; 2] {
 
 fn panel(timeline: &Timeline, result: &ResultTimeline) -> PlotPanel {
     let number = |run: u32| f64::from(run) + 1.0;
-    let change =
-        result.changes.last().map(|change| signed(change.change)).or_else(|| drift(result)).unwrap_or_default();
+    let change = latest(result).unwrap_or_default();
     let points = result.points.iter().map(|point| {
         let interval = ends(point.value, point.within.min(0.9));
         let deviates = if point.deviates { ", deviates" } else { "" };
@@ -310,12 +392,8 @@ fn runs(timeline: &Timeline) -> PagePart {
     }
     part.add(Piece::Table(table));
     if !timeline.not_judged.is_empty() {
-        let mut table = Table::new("", &["result", "reason"]);
-        for found in &timeline.not_judged {
-            table.row(vec![Cell::of(format!("{} {}", found.metric, found.labels)), Cell::of(&found.reason)]);
-        }
         let summary = format!("{} not judged", count(timeline.not_judged.len() as u64, "result", "results"));
-        part.add(Piece::Folded { summary, pieces: vec![Piece::Table(table)] });
+        part.add(Piece::Folded { summary, pieces: vec![left_out(&timeline.not_judged)] });
     }
     part
 }

@@ -1,25 +1,63 @@
-//! The part of a fleet's page about the network between the nodes: findings, and heat maps of rates and round trips.
+//! What is said about a mesh: one screen, and the part of a fleet's page with findings and heat maps of rates and round trips.
 
 use std::collections::BTreeMap;
 
 use crate::report::drawing::{Drawing, HeatPlot, Plot};
-use crate::report::mesh_words as words;
 use crate::report::page::{Cell, PagePart, Piece, Span, Table, Tone};
-use crate::results::mesh::{Mesh, MeshMember, MeshMode, MeshTypical};
+use crate::report::screen::{Line, Screen};
+use crate::results::mesh::{Mesh, MeshFinding, MeshMember, MeshMode, MeshTypical, MeshVerdict};
+use crate::results::node_names::fold;
+use crate::results::quantity::Unit;
+use crate::results::wording::{count, duration, significant, some};
 use crate::statistics::summary::median;
 
 use super::comparison::signed;
+use super::fleet_words::deviations;
 
 /// Rows of a heat map. More members are put into blocks.
 const MOST_ROWS: usize = 64;
 /// Pairs of a table.
 const MOST_PAIRS: usize = 50;
 
+/// Digits of a rate or a time.
+const DIGITS: i32 = 3;
+/// Findings that the sentence of the answer names.
+const NAMED: usize = 3;
+
+/// Most entries of each kind on a screen.
+const ODD: usize = 8;
+const MISSING: usize = 4;
+const WARNINGS: usize = 2;
+
+/// The answer on one screen. `file` is where everything is, `directory` the directory of the fleet that it belongs to.
+pub fn screen(mesh: &Mesh, width: Option<u16>, file: &str, directory: Option<&str>) -> Vec<Line> {
+    let mut screen = Screen::new(width, false);
+    screen.say(&verdict(mesh), Tone::Strong, 2);
+    screen.entry("mesh", &extent(mesh), Tone::Plain);
+    let findings: Vec<String> = mesh.findings.iter().map(finding).collect();
+    screen.list("odd", &findings, ODD, Tone::Bad);
+    if let Some([rates, times]) = typical(mesh) {
+        screen.entry("rate", &rates, Tone::Plain);
+        screen.entry("round trip", &times, Tone::Plain);
+    }
+    screen.list("missing", &missing(mesh), MISSING, Tone::Doubt);
+    if let Some(undecided) = undecided(mesh) {
+        screen.entry("undecided", &undecided, Tone::Doubt);
+    }
+    for warning in mesh.warnings.iter().take(WARNINGS) {
+        screen.entry_in("network", warning, Tone::Doubt, 2);
+    }
+    // A path may be longer than a line, and half of one is of no use.
+    let page = directory.map(|directory| format!("a page     sysdyno fleet {directory} --format html -o FILE"));
+    let end = [Some(format!("file       {file}")), page].into_iter().flatten();
+    screen.ended(end.map(|text| vec![Cell::toned(text, Tone::Faint)]).collect())
+}
+
 /// The part.
 pub fn part(mesh: &Mesh) -> PagePart {
     let mut part = PagePart::new("mesh", "The network between the nodes", 2);
-    part.add(Piece::Paragraph(vec![Span::strong(words::verdict(mesh))]));
-    part.say(format!("{}. Started at {}.", words::extent(mesh), mesh.started));
+    part.add(Piece::Paragraph(vec![Span::strong(verdict(mesh))]));
+    part.say(format!("{}. Started at {}.", extent(mesh), mesh.started));
     if !mesh.findings.is_empty() {
         part.add(Piece::Table(findings(mesh)));
     }
@@ -34,7 +72,7 @@ pub fn part(mesh: &Mesh) -> PagePart {
             part.add(Piece::Table(uplinks(mesh)));
         }
     }
-    let missing = words::missing(mesh);
+    let missing = missing(mesh);
     if !missing.is_empty() {
         part.say("Not measured:");
         part.add(Piece::List(missing.into_iter().take(MOST_PAIRS).map(|line| vec![Span::plain(line)]).collect()));
@@ -50,11 +88,95 @@ pub fn part(mesh: &Mesh) -> PagePart {
     part
 }
 
+/// A rate in bytes per second.
+fn rate(bytes_per_second: f64) -> String {
+    significant(bytes_per_second, Unit::BytesPerSecond, DIGITS)
+}
+
+/// A time in seconds.
+fn time(seconds: f64) -> String {
+    significant(seconds * 1e9, Unit::Nanoseconds, DIGITS)
+}
+
+/// The answer in one or two sentences.
+fn verdict(mesh: &Mesh) -> String {
+    let findings = mesh.findings.len();
+    let named: Vec<String> = mesh.findings.iter().map(MeshFinding::title).collect();
+    let missing = mesh.missing().len() as u64;
+    let first = match mesh.verdict {
+        MeshVerdict::Odd if findings == 1 => format!("1 thing is odd: {}.", named[0]),
+        MeshVerdict::Odd => format!("{findings} things are odd: {}.", some(&named, NAMED)),
+        _ if mesh.undecided.len() == mesh.members.len() => {
+            "The pairs are too few to judge: each member needs 3 or more.".to_owned()
+        }
+        _ => "No sender, receiver or link is odd.".to_owned(),
+    };
+    if missing > 0 { format!("{first} {} missing.", count(missing, "pair is", "pairs are")) } else { first }
+}
+
+/// What was measured, in a line.
+fn extent(mesh: &Mesh) -> String {
+    let measured = mesh.best().len() as u64;
+    let mode = if mesh.plan.mode == MeshMode::Alone {
+        "one at a time".to_owned()
+    } else {
+        format!("in {}", count(u64::from(mesh.plan.rounds), "round", "rounds"))
+    };
+    let mut networks: Vec<String> = mesh
+        .members
+        .iter()
+        .filter_map(|member| member.link.as_ref())
+        .map(|link| format!("{} {}", link.interface, link.network()))
+        .collect();
+    networks.sort();
+    networks.dedup();
+    let network = if networks.is_empty() { String::new() } else { format!(", {}", some(&networks, 1)) };
+    let members = count(mesh.members.len() as u64, "node", "nodes");
+    format!("{members}, {} {mode}{network}, {}", count(measured, "pair", "pairs"), duration(mesh.seconds))
+}
+
+/// A finding with its numbers.
+pub(super) fn finding(finding: &MeshFinding) -> String {
+    let what = if finding.kind.is_latency() { time(finding.typical) } else { rate(finding.typical) };
+    format!("{}: {what}, {} (z {})", finding.title(), signed(finding.effect), deviations(finding.z))
+}
+
+/// Rates and round trips as ranges with their medians.
+fn typical(mesh: &Mesh) -> Option<[String; 2]> {
+    let typical = mesh.typical.as_ref()?;
+    let words = |[low, middle, high]: [f64; 3], of: fn(f64) -> String| {
+        format!("{} to {}, median {}", of(low), of(high), of(middle))
+    };
+    Some([words(typical.rate, rate), words(typical.round_trip, time)])
+}
+
+/// Members that are out, each with the reason and the number of its missing pairs; then pairs that are missing for another reason.
+fn missing(mesh: &Mesh) -> Vec<String> {
+    let missing = mesh.missing();
+    let is_out = |rank: u32| mesh.members[rank as usize].out.is_some();
+    let mut lines = Vec::new();
+    for member in &mesh.members {
+        let Some(reason) = &member.out else { continue };
+        let pairs = missing.iter().filter(|((one, other), _)| *one == member.rank || *other == member.rank).count();
+        lines.push(format!("{}: {reason}, {}", member.node, count(pairs as u64, "pair", "pairs")));
+    }
+    for ((one, other), reason) in missing.iter().filter(|((one, other), _)| !is_out(*one) && !is_out(*other)) {
+        let name = |rank: &u32| &mesh.members[*rank as usize].node;
+        lines.push(format!("{}–{}: {reason}", name(one), name(other)));
+    }
+    lines
+}
+
+/// Members with too few pairs.
+fn undecided(mesh: &Mesh) -> Option<String> {
+    let names = fold(mesh.undecided.iter().map(String::as_str));
+    (!names.is_empty()).then(|| format!("{}: {names}", count(mesh.undecided.len() as u64, "node", "nodes")))
+}
+
 fn findings(mesh: &Mesh) -> Table {
     let mut table = Table::new("What is odd.", &["what", "where", ">median", ">difference", ">deviations", ">values"]);
     for finding in &mesh.findings {
-        let typical =
-            if finding.kind.is_latency() { words::time(finding.typical) } else { words::rate(finding.typical) };
+        let typical = if finding.kind.is_latency() { time(finding.typical) } else { rate(finding.typical) };
         table.row(vec![
             Cell::toned(finding.kind.words(), Tone::Bad),
             Cell::of(finding.names.join(", ")),
@@ -172,13 +294,13 @@ fn rates(mesh: &Mesh, typical: &MeshTypical, blocks: &Blocks) -> Drawing {
         mesh.members.iter().map(|member| effect(member).map(|effect| 1.0 + effect)).collect()
     };
     let margins = [of(|member| member.send), of(|member| member.receive)];
-    let caption = format!("Rates over their median, {}.{}", words::rate(usual), of_blocks(mesh, blocks));
+    let caption = format!("Rates over their median, {}.{}", rate(usual), of_blocks(mesh, blocks));
     Drawing {
         id: "mesh-rates".to_owned(),
         alt: caption.clone(),
         caption,
         plot: Plot::Heat(map(blocks, ["Senders", "receivers"], &values, margins)),
-        values: worst(mesh, ">rate", values, |ratio| words::rate(ratio * usual)),
+        values: worst(mesh, ">rate", values, |ratio| rate(ratio * usual)),
     }
 }
 
@@ -195,7 +317,7 @@ fn round_trips(mesh: &Mesh, typical: &MeshTypical, blocks: &Blocks) -> Drawing {
         mesh.members.iter().map(|member| member.latency.map(|effect| 1.0 / (1.0 + effect).max(1e-6))).collect();
     let caption = format!(
         "The median round trip, {}, over the round trip of each pair. Less is slower.{}",
-        words::time(usual),
+        time(usual),
         of_blocks(mesh, blocks)
     );
     Drawing {
@@ -203,6 +325,6 @@ fn round_trips(mesh: &Mesh, typical: &MeshTypical, blocks: &Blocks) -> Drawing {
         alt: caption.clone(),
         caption,
         plot: Plot::Heat(map(blocks, ["Nodes", "nodes"], &both, [margin.clone(), margin])),
-        values: worst(mesh, ">round trip", once, |ratio| words::time(usual / ratio)),
+        values: worst(mesh, ">round trip", once, |ratio| time(usual / ratio)),
     }
 }

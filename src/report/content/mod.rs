@@ -1,6 +1,7 @@
 //! What the report says, in order: front, machine, methodology, one section per experiment, summary, checks, what is missing, how
 //! to reproduce. Published figures have a separate page. Every part is computed from the document. None knows an experiment.
 
+mod across;
 mod appendix;
 mod brief;
 pub mod comparison;
@@ -9,17 +10,20 @@ mod cost_ladder;
 mod curves;
 mod evidence;
 pub mod fleet;
+mod fleet_words;
 mod front;
 pub mod history;
 mod machine;
-mod mesh;
+pub mod mesh;
 mod methodology;
 mod operation;
 mod other_machines;
 mod published_comparison;
+pub mod run_screen;
 mod section;
 pub mod stored;
 mod summary;
+pub mod verdict;
 
 use std::collections::BTreeSet;
 

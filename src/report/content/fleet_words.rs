@@ -8,7 +8,7 @@ use crate::results::fleet::{
 };
 use crate::results::mesh::{MeshFinding, MeshVerdict};
 use crate::results::node_names::fold;
-use crate::results::wording::{count, percent};
+use crate::results::wording::{count, percent, some};
 
 /// Findings of a mesh, and experiments, that a sentence names.
 const NAMED: usize = 3;
@@ -25,11 +25,9 @@ pub fn names(names: &[String]) -> String {
 
 /// The answer about the network in a sentence or two.
 pub fn mesh(mesh: &FleetMesh) -> String {
-    let titles: Vec<String> = mesh.findings.iter().take(NAMED).map(MeshFinding::title).collect();
-    let more = mesh.findings.len().saturating_sub(titles.len());
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let titles: Vec<String> = mesh.findings.iter().map(MeshFinding::title).collect();
     let odd = match mesh.verdict {
-        MeshVerdict::Odd => format!("{}{more}", titles.join(", ")),
+        MeshVerdict::Odd => some(&titles, NAMED),
         _ if mesh.undecided.len() == mesh.members as usize => "too few pairs to judge".to_owned(),
         _ => "nothing odd".to_owned(),
     };
@@ -109,8 +107,8 @@ pub fn apart(fleet: &Fleet, group: &NodeGroup) -> String {
         (own.difference(&shared).collect(), all.difference(&own).collect());
     let methods = match (with.as_slice(), without.as_slice()) {
         ([], []) => String::new(),
-        ([], without) => format!(" without {}", some(without)),
-        (with, _) => format!(" with {}", some(with)),
+        ([], without) => format!(" without {}", some(without, NAMED)),
+        (with, _) => format!(" with {}", some(with, NAMED)),
     };
     of_binary + &methods
 }
@@ -127,13 +125,6 @@ fn binary(group: &NodeGroup) -> String {
 pub fn build(group: &NodeGroup) -> String {
     let hash = group.binary.as_ref().map_or_else(String::new, |hash| format!(", binary {hash}"));
     format!("{}{hash}", group.build)
-}
-
-/// The first names of a list.
-fn some(names: &[&String]) -> String {
-    let shown: Vec<&str> = names.iter().take(NAMED).map(|name| name.as_str()).collect();
-    let rest = names.len() - shown.len();
-    shown.join(", ") + &if rest > 0 { format!(" and {rest} more") } else { String::new() }
 }
 
 fn group(group: &NodeGroup, apart: &str) -> String {
