@@ -273,14 +273,8 @@ fn closing(document: &Document) -> String {
     if let Some(score) = document.prediction_score(None) {
         text += &format!("{}\n", score.text());
     }
-    for sentence in document.host_state() {
+    for sentence in document.host_state().into_iter().chain(run.resumed_text()).chain(run.damage_text()) {
         text += &format!("{sentence}\n");
-    }
-    if run.resumed > 0 {
-        text += &format!("The run was resumed {}.\n", count(u64::from(run.resumed), "time", "times"));
-    }
-    if let Some(damage) = &run.damage {
-        text += &format!("The log is damaged: {damage}. Everything before it is used.\n");
     }
     if run.complete && run.ended.starts_with("the time ") {
         text += &format!(
@@ -288,8 +282,8 @@ fn closing(document: &Document) -> String {
             run.ended
         );
     }
-    if !run.complete {
-        text += &format!("The run is not complete: {}. Resume with `sysdyno run --resume DIR`.\n", run.ended);
+    if let Some(sentence) = run.incomplete_text() {
+        text += &format!("{sentence}\n");
     }
     text
 }

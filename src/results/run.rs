@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::log::Clock;
+use super::wording::count;
 use crate::machine::Identity;
 use crate::machine::engine::Engine;
 
@@ -63,4 +64,24 @@ pub struct Run {
     /// Earlier runs of the same machine that the run looked at; none where it did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub earlier_runs: Option<u32>,
+}
+
+impl Run {
+    /// What is wrong with the log, in a sentence or two.
+    pub fn damage_text(&self) -> Option<String> {
+        let damage = self.damage.as_ref()?;
+        Some(format!("The log is damaged: {damage}. Everything before it is used."))
+    }
+
+    /// Why the run is not complete, and how to go on.
+    pub fn incomplete_text(&self) -> Option<String> {
+        let text = || format!("The run is not complete: {}. Resume with: sysdyno run --resume DIR", self.ended);
+        (!self.complete).then(text)
+    }
+
+    /// How often the run was resumed.
+    pub fn resumed_text(&self) -> Option<String> {
+        let times = || count(u64::from(self.resumed), "time", "times");
+        (self.resumed > 0).then(|| format!("The run was resumed {}.", times()))
+    }
 }

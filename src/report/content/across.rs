@@ -1,6 +1,6 @@
 //! Which of two or three machines is better at what: on one screen, and as a part of a page.
 
-use super::comparison::fact;
+use super::fact;
 use crate::report::page::{PagePart, Piece, Span, Table, Tone};
 use crate::report::screen::{Line, PAGE, Screen, cut, row};
 use crate::results::across::{AcrossCost, AcrossMachines};

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{across, comparison_curves, field_of};
+use super::{across, comparison_curves, fact, field_of};
 use crate::report::drawing::{Drawing, Plot, PlotMark, PlotRow, RowPlot};
 use crate::report::page::{Cell, Page, PagePart, Piece, Span, Table, Tone};
 use crate::report::screen::{Line, PAGE, Screen, cut, cut_before, row};
@@ -139,11 +139,6 @@ pub fn screen(comparison: &Comparison, width: Option<u16>, all: bool) -> Vec<Lin
 
 /// What a reader of runs that are not alike must know.
 const NOT_ALIKE: &str = "The runs are not of one machine, one peer and one method.";
-
-/// A fact that differs.
-pub(super) fn fact(name: &str, base: &str, new: &str) -> String {
-    format!("{name}: {base} → {new}")
-}
 
 /// Adds a group of changed results in a line.
 pub(super) fn add_group(screen: &mut Screen, begin: &str, group: &ChangedGroup) {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::fleet_words as words;
-use super::{comparison, mesh};
+use super::{fact, mesh};
 use crate::report::drawing::{Drawing, Plot, PlotMark, PlotRow, RowPlot, StripPlot, StripRow};
 use crate::report::page::{Cell, Page, PagePart, Piece, Span, Table, Tone};
 use crate::report::screen::{Line, PAGE, Screen};
@@ -107,11 +107,11 @@ pub fn screen(fleet: &Fleet, width: Option<u16>, all: bool) -> Vec<Line> {
 /// Adds what changed since the earlier state.
 fn add_changes(screen: &mut Screen, upgrade: &Upgrade) {
     screen.entry("before", &words::upgrade(upgrade), Tone::Strong);
-    let fact = |fact: &ChangedFact| {
-        let change = comparison::fact(&fact.fact, &fact.before, &fact.now);
-        format!("{change} on {}", words::names(&fact.nodes))
+    let on_nodes = |found: &ChangedFact| {
+        let change = fact(&found.fact, &found.before, &found.now);
+        format!("{change} on {}", words::names(&found.nodes))
     };
-    screen.list("changed", &upgrade.facts.iter().map(fact).collect::<Vec<_>>(), CHANGED_FACTS, Tone::Doubt);
+    screen.list("changed", &upgrade.facts.iter().map(on_nodes).collect::<Vec<_>>(), CHANGED_FACTS, Tone::Doubt);
     let axes = upgrade.axes.iter().filter(|axis| axis.changed).map(words::change);
     screen.list("changed", &axes.collect::<Vec<String>>(), CHANGES, Tone::Doubt);
 }

@@ -42,13 +42,7 @@ pub(super) fn part(document: &Document) -> PagePart {
 /// What a reader must know before any number.
 pub(super) fn alarms(document: &Document) -> Vec<String> {
     let run = &document.run;
-    let mut alarms = Vec::new();
-    if let Some(damage) = &run.damage {
-        alarms.push(format!("The log is damaged: {damage}. Everything before it is used."));
-    }
-    if !run.complete {
-        alarms.push(format!("The run is not complete: {}. Resume with: sysdyno run --resume DIR", run.ended));
-    }
+    let mut alarms: Vec<String> = [run.damage_text(), run.incomplete_text()].into_iter().flatten().collect();
     if document.metrics().next().is_none() {
         alarms.push("This run published no result.".to_owned());
     }
@@ -114,11 +108,8 @@ fn trust(document: &Document) -> String {
     if let Some(score) = document.prediction_score(None) {
         text += &format!(" {}", score.text());
     }
-    for sentence in document.host_state() {
+    for sentence in document.host_state().into_iter().chain(document.run.resumed_text()) {
         text += &format!(" {sentence}");
-    }
-    if document.run.resumed > 0 {
-        text += &format!(" The run was resumed {}.", count(u64::from(document.run.resumed), "time", "times"));
     }
     text
 }

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use super::comparison::{add_group, add_left_out, changed, fact, finding, left_out, range, signed, tone, word};
-use super::field_of;
+use super::comparison::{add_group, add_left_out, changed, finding, left_out, range, signed, tone, word};
+use super::{fact, field_of};
 use crate::report::drawing::{Drawing, PanelLevel, PanelPlot, Plot, PlotPanel, PlotPoint};
 use crate::report::page::{Cell, Page, PagePart, Piece, Span, Table, Tone};
 use crate::report::screen::{self, Line, PAGE, Screen, cut, folded};

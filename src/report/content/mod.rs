@@ -110,6 +110,11 @@ fn anchor(id: &str) -> String {
     id.chars().map(safe).collect()
 }
 
+/// A fact that differs between two sides.
+fn fact(name: &str, base: &str, new: &str) -> String {
+    format!("{name}: {base} → {new}")
+}
+
 /// Name of a field of a record, as reports carry it next to numbers.
 fn field(metric: &Metric, field: &str) -> String {
     field_of(&metric.name, &metric.labels, field)

@@ -211,17 +211,8 @@ fn failures(document: &Document) -> Vec<String> {
 /// What a reader must know before trusting any number.
 fn alarms(document: &Document) -> Vec<String> {
     let run = &document.run;
-    let mut alarms = failures(document);
-    if let Some(damage) = &run.damage {
-        alarms.push(format!("The log is damaged: {damage}. Everything before it is used."));
-    }
-    if !run.complete {
-        alarms.push(format!("The run is not complete: {}. Resume with `sysdyno run --resume DIR`.", run.ended));
-    }
-    if run.resumed > 0 {
-        alarms.push(format!("The run was resumed {}.", count(u64::from(run.resumed), "time", "times")));
-    }
-    alarms
+    let of_run = [run.damage_text(), run.incomplete_text(), run.resumed_text()];
+    failures(document).into_iter().chain(of_run.into_iter().flatten()).collect()
 }
 
 fn head(name: usize, reference: Option<&ReferenceRun>) -> Line {
