@@ -492,7 +492,7 @@ pub(super) struct PredictOptions {
     /// Predict from the results of this run (default: the newest run in sysdyno-runs), and show how good its predictions were
     #[arg(long, value_name = "RUN", num_args = 0..=1, conflicts_with = "claims")]
     pub from: Option<Vec<PathBuf>>,
-    /// Predict only from what the machine claims and the literature, without measuring
+    /// Predict from what the machine claims, the literature, and records of other runs, without measuring
     #[arg(long)]
     pub claims: bool,
     /// Predict for this CPU (default: the CPU that `run` would choose)

@@ -66,8 +66,8 @@ const ROWS: usize = 12;
 fn basis(options: &PredictOptions, document: Option<&Document>, predictions: &[Prediction]) -> String {
     let mut text = match (document, &options.from) {
         (None, _) => {
-            "From the machine's claims and the constants table only. Without --claims sysdyno measures \
-                      primitives for a few seconds, which narrows the ranges."
+            "From the machine's claims, the constants table, and coefficients fitted on records of other runs. Without \
+             --claims sysdyno measures primitives for a few seconds, which narrows the ranges."
         }
         (_, None) => "From primitives measured now, and coefficients fitted on records of other runs.",
         (_, Some(_)) => "From the results of the run, and coefficients fitted on records of other runs.",

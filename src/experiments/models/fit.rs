@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::coefficients::{Coefficients, Host, Ratio, Row, Score, design};
 use super::families::model;
 use super::key;
-use super::primitives::Primitive;
+use super::model::Range;
+use super::primitives::{PRIMITIVES, Primitive};
 use crate::experiments::prelude::*;
 use crate::statistics::summary::quantile;
 
@@ -95,12 +96,13 @@ impl Record {
         asked.filter_map(|(metric, labels, value)| self.reached(metric, labels, *value)).collect()
     }
 
-    fn reached<'a>(&self, metric: &'a str, labels: &Labels, value: f64) -> Option<Reached<'a>> {
+    fn reached<'a>(&self, metric: &'a str, labels: &'a Labels, value: f64) -> Option<Reached<'a>> {
         let (counted, scale) = model(metric, labels)?.known(&|primitive| self.find(primitive))?;
         let ratio = (value - counted) / scale;
         ratio.is_finite().then(|| Reached {
             key: key(metric, labels),
             metric,
+            labels,
             fit: Fit { ratio, counted, scale, value },
         })
     }
@@ -110,6 +112,7 @@ impl Record {
 struct Reached<'a> {
     key: String,
     metric: &'a str,
+    labels: &'a Labels,
     fit: Fit,
 }
 
@@ -251,15 +254,40 @@ pub struct Judged {
     pub inside: bool,
 }
 
-/// Predicts every figure of a record by the coefficients of others.
-pub fn judge(record: &Record, by: &Coefficients) -> Vec<Judged> {
+/// Predicts every figure of a record by the coefficients of others. Primitives that are not known are predicted by those before them.
+pub fn judge(record: &Record, by: &Coefficients, is_known: &dyn Fn(&str) -> bool) -> Vec<Judged> {
+    let mut primitives: Vec<(Primitive, Range)> = Vec::new();
+    for primitive in PRIMITIVES {
+        let found = if is_known(primitive.metric) {
+            record.find(&primitive).map(|value| (value, value, value))
+        } else {
+            predicted(primitive.metric, &primitive.usual_labels(), &record.host, by, &primitives)
+        };
+        primitives.extend(found.map(|range| (primitive, range)));
+    }
     let judged = |reached: Reached<'_>| {
-        let found = by.find(&reached.key, &record.host)?;
-        let off = reached.fit.off(found.ratio)?;
-        let inside = (1.0 / found.spread..=found.spread).contains(&off);
-        Some(Judged { metric: reached.metric.to_owned(), off, width: found.spread * found.spread, inside })
+        let (value, low, high) = predicted(reached.metric, reached.labels, &record.host, by, &primitives)?;
+        let measured = reached.fit.value;
+        let inside = (low..=high).contains(&measured);
+        let off = (value > 0.0 && measured > 0.0).then(|| measured / value)?;
+        Some(Judged { metric: reached.metric.to_owned(), off, width: high / low, inside })
     };
     record.ratios().into_iter().filter_map(judged).collect()
+}
+
+/// The range of a figure by its primitives and a coefficient; none where one is missing.
+fn predicted(
+    metric: &str,
+    labels: &Labels,
+    host: &Host,
+    by: &Coefficients,
+    primitives: &[(Primitive, Range)],
+) -> Option<Range> {
+    let found = by.find(&key(metric, labels), host)?;
+    let of = |primitive: &Primitive| Some(primitives.iter().find(|(known, _)| known == primitive)?.1);
+    let (counted, last) = model(metric, labels)?.ranges(found.ratio, found.spread, &of)?;
+    let sum = |sum: Range, range: &Range| (sum.0 + range.0, sum.1 + range.1, sum.2 + range.2);
+    Some(counted.iter().fold(last, sum))
 }
 
 impl Score {
@@ -279,8 +307,9 @@ impl Score {
     }
 }
 
-/// Predictions of each record by the others: those of its session are left out with it, or all of its design.
-pub fn left_out(records: &[Record], whole_design: bool) -> Vec<(String, Vec<Judged>)> {
+/// Predictions of each record by the others: those of its session are left out with it, or all of its design. `is_known` says
+/// which primitives the record itself gives, by their metric.
+pub fn left_out(records: &[Record], whole_design: bool, is_known: &dyn Fn(&str) -> bool) -> Vec<(String, Vec<Judged>)> {
     records
         .iter()
         .map(|record| {
@@ -288,7 +317,7 @@ pub fn left_out(records: &[Record], whole_design: bool) -> Vec<(String, Vec<Judg
                 if whole_design { other.host.design != record.host.design } else { other.session != record.session }
             };
             let others: Vec<&Record> = records.iter().filter(is_other).collect();
-            (record.name.clone(), judge(record, &fit(&others)))
+            (record.name.clone(), judge(record, &fit(&others), is_known))
         })
         .collect()
 }
@@ -316,7 +345,7 @@ mod tests {
         assert!((row.all.ratio - 0.1).abs() < 1e-9 && row.all.records == 3, "{row:?}");
         assert!(row.designs.contains_key("one") && !row.designs.contains_key("two"));
         let new = record("d", "two", 8000.0, 820.0);
-        let judged = judge(&new, &fitted);
+        let judged = judge(&new, &fitted, &|_| true);
         assert!(judged.len() == 1 && judged[0].inside && (judged[0].off - 1.025).abs() < 1e-9, "{judged:?}");
         let score = Score::of(&judged).unwrap();
         assert!(score.inside > 0.99 && score.within_two > 0.99 && score.width < 2.5, "{score:?}");

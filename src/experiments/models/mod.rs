@@ -19,7 +19,7 @@ use super::{Experiment, PredictionInput};
 use crate::statistics::location::FEWEST_LAUNCHES;
 use coefficients::{Host, table};
 use families::model;
-use model::Scaling;
+use model::{Range, Scaling};
 use primitives::{
     CLOCK_CALL, CYCLE, DIRECT_READ, KERNEL_ENTRY, MEMORY_LOAD, PRIMITIVES, Primitive, READ_FAULT, SWITCH,
 };
@@ -123,8 +123,7 @@ pub fn is_disturbed(experiment: &Experiment, known: &[Metric]) -> bool {
 
 /// A primitive as a run knows it.
 struct Known {
-    /// Expected, lowest, highest.
-    range: (f64, f64, f64),
+    range: Range,
     /// What a basis calls it.
     title: String,
 }
@@ -153,11 +152,12 @@ impl Known {
     }
 }
 
-/// A prediction by primitives and coefficients. The one that is given where no record has the figure, or where it has terms and a
-/// primitive was not measured, because its range is narrower then.
+/// A prediction by primitives and coefficients. The one that is given where no record has the figure. Where a primitive was not
+/// measured, the narrower of both.
 pub fn composed(by: &PredictionInput<'_>, plain: Prediction) -> Prediction {
     let asked = Prediction::of(&plain.metric, plain.labels.clone(), plain.unit);
-    composition(by, asked).filter(|found| plain.terms.is_empty() || found.is_fitted()).unwrap_or(plain)
+    let stands = |found: &Prediction| plain.terms.is_empty() || found.is_fitted() || found.width() < plain.width();
+    composition(by, asked).filter(stands).unwrap_or(plain)
 }
 
 /// The terms of a prediction that has none yet.
@@ -168,25 +168,19 @@ fn composition(by: &PredictionInput<'_>, asked: Prediction) -> Option<Prediction
     let parts: Vec<(Primitive, Known)> =
         model.primitives().map(|part| Some((part, Known::of(by, &part)?))).collect::<Option<_>>()?;
     let part = |primitive: &Primitive| parts.iter().find(|(part, _)| part == primitive).map(|(_, known)| known);
-    let scale = |end: fn((f64, f64, f64)) -> f64| Some(model.known(&|of| Some(end(part(of)?.range)))?.1);
-    let (value, one, other) = (scale(|range| range.0)?, scale(|range| range.1)?, scale(|range| range.2)?);
-    // Errors of a primitive and of its coefficient are independent: their logarithms add as squares.
-    let apart = |ratio: f64| if ratio > 1.0 { found.spread.ln().hypot(ratio.ln()).exp() } else { found.spread };
-    let ranged = |(value, low, high): (f64, f64, f64)| (value, value / apart(value / low), value * apart(high / value));
-    let add = |prediction: Prediction, what: &str, part: Part, range: (f64, f64, f64), basis: Basis| match part {
-        Part::BaseHardware => prediction.hardware(what, ranged(range), basis),
-        Part::SoftwareOverhead => prediction.software(what, ranged(range), basis),
+    let (counted, last) = model.ranges(found.ratio, found.spread, &|primitive| Some(part(primitive)?.range))?;
+    let add = |prediction: Prediction, what: &str, part: Part, range: Range, basis: Basis| match part {
+        Part::BaseHardware => prediction.hardware(what, range, basis),
+        Part::SoftwareOverhead => prediction.software(what, range, basis),
     };
     let mut composed = asked;
-    for term in model.counted.iter().filter(|term| term.count > 0.0) {
-        let Known { range: (value, low, high), title } = part(&term.primitive)?;
-        let range = (value * term.count, low * term.count, high * term.count);
-        composed = add(composed, term.what, term.part, range, Basis::counted(title, term.count));
+    for (term, range) in model.counted.iter().filter(|term| term.count > 0.0).zip(counted) {
+        let basis = Basis::counted(&part(&term.primitive)?.title, term.count);
+        composed = add(composed, term.what, term.part, range, basis);
     }
     let title = &part(&model.primitive)?.title;
     let basis = Basis::fitted(title, found.ratio * model.times, model.scaling == Scaling::Against, found.records);
-    let range = (found.ratio * value, found.ratio * one.min(other), found.ratio * one.max(other));
-    Some(add(composed, model.what, model.part, range, basis))
+    Some(add(composed, model.what, model.part, last, basis))
 }
 
 #[cfg(test)]

@@ -4,6 +4,9 @@ use crate::results::prediction::Part;
 
 use super::primitives::{KERNEL_ENTRY, Primitive, SWITCH};
 
+/// Expected, lowest, highest.
+pub type Range = (f64, f64, f64);
+
 /// A term whose count is known: a number of times a primitive.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Counted {
@@ -79,5 +82,26 @@ impl Model {
         let primitive = find(&self.primitive).filter(|value| *value > 0.0)?;
         let scale = self.times * if self.scaling == Scaling::With { primitive } else { 1.0 / primitive };
         Some((counted?, scale))
+    }
+
+    /// The ranges of the counted terms that count and of the last term, by those of the primitives. The coefficient has a spread,
+    /// the factor from it to either end of its range. A primitive and the coefficient err independently, so the logarithms of
+    /// their spreads add as squares.
+    pub(super) fn ranges(
+        &self,
+        ratio: f64,
+        spread: f64,
+        of: &impl Fn(&Primitive) -> Option<Range>,
+    ) -> Option<(Vec<Range>, Range)> {
+        let apart = |factor: f64| if factor > 1.0 { spread.ln().hypot(factor.ln()).exp() } else { spread };
+        let ranged = |(value, low, high): Range| (value, value / apart(value / low), value * apart(high / value));
+        let counted = self.counted.iter().filter(|term| term.count > 0.0).map(|term| {
+            let (value, low, high) = of(&term.primitive)?;
+            Some(ranged((value * term.count, low * term.count, high * term.count)))
+        });
+        let scale = |end: fn(Range) -> f64| Some(self.known(&|primitive| Some(end(of(primitive)?)))?.1);
+        let (value, one, other) = (scale(|range| range.0)?, scale(|range| range.1)?, scale(|range| range.2)?);
+        let last = ranged((ratio * value, ratio * one.min(other), ratio * one.max(other)));
+        Some((counted.collect::<Option<_>>()?, last))
     }
 }
