@@ -47,10 +47,10 @@
 //!
 //! # Prediction
 //!
-//! - A handoff on one CPU, and one to a CPU that shares the last cache: ways into the kernel as measured in this run, and a
-//!   number of clock system calls, by records of other runs.
-//! - A wake-up on a CPU farther away: two system calls, the instructions of the pipe and of the switch, an interrupt and, if
-//!   that CPU sleeps, its exit from idle. In a guest the hypervisor takes part in both.
+//! - A handoff on one CPU, or to one that shares the last cache: kernel entries of this run, and a number of clock system
+//!   calls. The number comes from records of other runs.
+//! - A wake-up on a CPU farther away: two system calls, the instructions of the pipe and of the switch, and an interrupt. A
+//!   CPU that sleeps also needs its exit from idle. In a guest the hypervisor takes part in both.
 //!
 //! # What could fool us
 //!

@@ -83,7 +83,7 @@ impl Cost<'_> {
         prediction.software(what, constant.times(1.0), constant.basis())
     }
 
-    /// A token to a CPU that shares no cache with this one, or all of them.
+    /// A token to a CPU that shares no cache with the measured CPU, or tokens to all CPUs.
     fn wake_up(&self, prediction: Prediction, pairing: &Pairing) -> Prediction {
         let called = self.entries(prediction, 2.0);
         let passed = self.instructions(called, "writing and reading the token", instructions_of(pairing.through));

@@ -35,8 +35,8 @@
 //!
 //! # Prediction
 //!
-//! - A child of a small parent: ways into the kernel and switches, as measured in this run, and its creation and end as a
-//!   number of switches, by records of other runs.
+//! - A child of a small parent: kernel entries and switches as measured in this run, and its creation and end as a number of
+//!   switches. The number comes from records of other runs.
 //! - Each page of a parent: its table entries cost a part of a load from memory, by the same records.
 //! - A child that borrows the memory of a large parent has no such records: constants, the same as for a small parent.
 //!
