@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::neighbour::Counts;
 use crate::results::document::{ModesOf, Quantiles};
-use crate::results::quantity::{Better, Unit};
+use crate::results::quantity::Unit;
 use crate::statistics::change::{Steadiness, steady_state};
 use crate::statistics::interval::quantile_interval;
 use crate::statistics::location::{FEWEST_LAUNCHES, launch_estimates};
@@ -172,8 +172,6 @@ impl Estimate {
         let value = summary::quantile(&estimates, over)?;
         let (interval, level) = interval_of(&estimates, over, value);
         let all: Vec<f64> = sample.launches.iter().flatten().copied().collect();
-        // The longest batches have the lowest rates.
-        let quantile = if sample.unit.better() == Better::Higher { 1.0 - within } else { within };
         Some(Estimate {
             unit: sample.unit,
             value,
@@ -185,7 +183,7 @@ impl Estimate {
             estimator: estimator.to_owned(),
             launches: estimates.len() as u32,
             restless: sample.launches.iter().filter(|launch| restless(launch)).count() as u32,
-            account: Account { quantile, ..sample.account },
+            account: sample.account,
             shared: None,
             modes: two_modes(&estimates),
             over_launches: over_launches(&estimates),
@@ -270,7 +268,6 @@ impl Estimate {
         let typical = whole(one).zip(whole(other)).map(|(one, other)| cost(one, other));
         estimate.typical = typical.or_else(|| summary::median(&at([0.5; 2])));
         estimate.account = one.account.and(&other.account);
-        estimate.account.quantile = one.within().max(other.within());
         estimate = estimate.made_of([one, other]);
         if let Some(shared) = other.beside_a_neighbour() {
             estimate.shared = beside(one, |one| Self::of_pair(one, &shared, estimator, cost));

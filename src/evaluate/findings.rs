@@ -62,7 +62,7 @@ impl Findings {
         let value = if shown.value.is_finite() { shown.value } else { f64::NAN };
         gates.push(Gate::more_than(&POSITIVE, Number::of(value, shown.unit).named("{}"), 0.0));
         gates.extend(gates::emulated(study));
-        gates.extend(others::gates(study, &labels, &gates, &estimate.account));
+        gates.extend(others::gates(study, &labels, &gates, estimate.account.long));
         let mut verdict = Verdict::from_gates(gates, against(&shown, better, prediction.as_ref()));
         if verdict.trust == Trust::Impossible {
             let failed = verdict.failures().into_iter().filter(|gate| gate.severity == Severity::Hard);

@@ -12,20 +12,15 @@ use crate::rig::interference;
 use crate::statistics::summary::{mean, median};
 
 use super::gate::{Number, rules};
-use super::sample::Account;
 use super::study::Study;
 
 /// Share of the time that others may take before a figure is called contaminated.
 pub const TAKEN_SHARE: f64 = 0.05;
 
-/// Share of the batches without a gap within which the quantile that stands for a launch must lie: longer ones may have met a gap.
-const WITHIN_UNDISTURBED: f64 = 0.8;
+/// Share of the batches that may have met a gap in which others had the CPU: as many as may be disturbed otherwise.
+const MET_SHARE: f64 = 0.2;
 
-/// Quantile that is assumed of a figure that is not a quantile of batches.
-const UNKNOWN_QUANTILE: f64 = 0.75;
-
-/// Nanoseconds after a gap in which caches fill again, at most: a private cache of 1 MiB at 10 GB/s. After a short gap it takes at
-/// most as long as the gap. It took 0 to 0.56 of it after gaps of 1 to 20 µs, in buffers of 16 KiB to 1.8 MiB.
+/// Nanoseconds after a gap in which caches fill again: a private cache of 1 MiB at 10 GB/s.
 const REFILL: f64 = 100_000.0;
 
 /// Levels of the memory that several CPUs share.
@@ -43,10 +38,8 @@ rules! {
                                              interference probes of the rounds also judge launches that sleep for half \
                                              of their time or whose own tasks alternate on one CPU", share(TAKEN_SHARE);
     UNKNOWN: "G16" Noisy "all", "the kernel reports how long other programs had the CPU";
-    LOST_TIME: "G16" Disturbs "all", "the median interference probe lost at most {} of its time. Or enough batches meet no gap: \
-                                      the quantile that stands for a launch is at most {} of their share. A gap counts until \
-                                      caches are filled again, at most {} later",
-                                      share(TAKEN_SHARE), share(WITHIN_UNDISTURBED), time(REFILL);
+    LOST_TIME: "G16" Disturbs "all", "the median interference probe lost at most {} of its time, or at most {} of the batches \
+                                      come within {} of a gap", share(TAKEN_SHARE), share(MET_SHARE), time(REFILL);
     PARTNERS: "G16" Disturbs "placements other than `same_cpu`, several processes or threads, a child that may run \
                                   on any CPU", "the CPUs of partners lost at most {} of the time to tasks, interrupts and \
                                   the hypervisor (interference probes of the rounds)", share(TAKEN_SHARE);
@@ -54,14 +47,15 @@ rules! {
                                   tasks, interrupts and the hypervisor (interference probes of the rounds)", share(TAKEN_SHARE);
 }
 
-/// What is asked of every figure, whatever own gates it has, given the account of its batches.
-pub fn gates(study: &Study<'_>, labels: &Labels, there: &[Gate], account: &Account) -> Vec<Gate> {
+/// What is asked of every figure, whatever own gates it has. Nearly all of its batches last at most `long` ticks. It is
+/// 0 where that is unknown.
+pub fn gates(study: &Study<'_>, labels: &Labels, there: &[Gate], long: f64) -> Vec<Gate> {
     // Looks at the core answer too: tasks of one launch that take turns wait for each other, and not for others.
     let answers = |gate: &&Gate| matches!(gate.severity, Severity::Contaminates | Severity::Disturbs);
     let answered = there.iter().filter(answers).any(|gate| gate.id == "G16");
     // An own answer comes from launches that sleep most of the time: the interference probes are also asked.
     let here = if answered { of_probes(study) } else { Some(of_measured_cpu(study)) };
-    [here, of_lost_time(study, account), of_other_cpus(study, labels)].into_iter().flatten().collect()
+    [here, of_lost_time(study, long), of_other_cpus(study, labels)].into_iter().flatten().collect()
 }
 
 /// Other tasks on the measured CPU in the interference probes alone.
@@ -75,9 +69,9 @@ fn of_probes(study: &Study<'_>) -> Option<Gate> {
 }
 
 /// Time that the measured CPU lost to whatever there is, interrupts included: the median over the interference probes, because a burst in
-/// one of them says nothing about the launches. It comes in gaps. A quantile of the batches does not contain them if enough batches
-/// lie between two gaps.
-fn of_lost_time(study: &Study<'_>, account: &Account) -> Option<Gate> {
+/// one of them says nothing about the launches. It comes in gaps. Batches that are much shorter than the time between two gaps lie
+/// between them, and a quantile of them does not contain the rest.
+fn of_lost_time(study: &Study<'_>, long: f64) -> Option<Gate> {
     let here = |placement: &str| placement == interference::SAME_CPU;
     let shares = lost(study, here);
     let share = median(&shares)?;
@@ -85,24 +79,14 @@ fn of_lost_time(study: &Study<'_>, account: &Account) -> Option<Gate> {
                 of the rounds";
     // Interference probes of an older version, before a run was resumed, did not count the gaps in what they lost.
     let gaps = in_probes(study, interference::GAPS, here);
-    let gaps = median(&gaps).filter(|_| share > TAKEN_SHARE && account.long > 0.0 && gaps.len() == shares.len());
-    let between = gaps.map(|gaps| between_gaps(gaps, share, study.nanoseconds(account.long)));
-    let needed = if account.quantile > 0.0 { account.quantile } else { UNKNOWN_QUANTILE } / WITHIN_UNDISTURBED;
-    if let Some(between) = between.filter(|between| *between >= needed) {
-        let [lost, between, needed] = [share, between, needed].map(|share| Number::share(share).text());
-        let lost = what.replace("{}", &lost);
-        let why = format!("{lost}, but {between} of the batches come to no gap, at least {needed}");
-        return Some(Gate::holds(&LOST_TIME, true, why));
+    let gaps = median(&gaps).filter(|_| long > 0.0 && gaps.len() == shares.len());
+    let met = gaps.map(|gaps| gaps * (study.nanoseconds(long) + REFILL) / 1e9);
+    if let Some(met) = met.filter(|met| share > TAKEN_SHARE && *met <= MET_SHARE) {
+        let [share, met] = [share, met].map(|share| Number::share(share).text());
+        let between = format!("{}, and at most {met} of the batches can have met a gap", what.replace("{}", &share));
+        return Some(Gate::holds(&LOST_TIME, true, between));
     }
     Some(Gate::at_most(&LOST_TIME, Number::share(share).named(what), TAKEN_SHARE))
-}
-
-/// Share of the batches of some nanoseconds that come to no gap, nor to the time after it in which caches fill again. Gaps
-/// take a share of the time, and their number is for each second. They are independent of each other.
-fn between_gaps(gaps: f64, lost: f64, nanoseconds: f64) -> f64 {
-    let own = 1.0 - lost.clamp(0.0, 0.99);
-    let refill = lost.min(gaps * REFILL / 1e9);
-    (-(gaps * nanoseconds / 1e9 + refill) / own).exp()
 }
 
 /// Shares of the time that CPUs lost in the interference probes, of those placements that are wanted.
@@ -189,19 +173,6 @@ fn without_burst(mut shares: Vec<f64>) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn short_batches_lie_between_gaps_and_long_ones_do_not() {
-        // Gaps of a microsecond, 1000 each second: a batch of 1 ms comes to one or more with 1 - 1/e.
-        let near = |found: f64, expected: f64| assert!((found - expected).abs() < 2e-3, "{found} and {expected}");
-        near(between_gaps(0.0, 0.0, 1e6), 1.0);
-        near(between_gaps(1000.0, 0.001, 1e6), (-1.0_f64).exp());
-        near(between_gaps(1000.0, 0.001, 1e3), (-0.002_f64).exp());
-        // Long gaps, after which caches fill again for 100 µs and not for as long as the gap: 10 of 50 ms each second.
-        near(between_gaps(10.0, 0.5, 1e3), (-0.002_f64).exp());
-        // Gaps that leave no time between the refills leave nothing to short batches either.
-        assert!(between_gaps(5000.0, 0.5, 1e3) < 0.38);
-    }
 
     #[test]
     fn one_burst_says_nothing_and_a_task_that_comes_back_does() {

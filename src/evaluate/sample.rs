@@ -48,8 +48,6 @@ pub struct Account {
     pub brief: f64,
     /// Ticks that all clean batches but one in twenty last at most. It is 0 where no own batch is known.
     pub long: f64,
-    /// Quantile of the batches of a launch, from the shortest on, that stands for the launch. It is 0 where that is unknown.
-    pub quantile: f64,
     /// Clean batches by what their core was used for during them. None where that does not choose the sample.
     pub sharing: Option<Counts>,
     /// Whether too few launches have batches alone for these to stand for all.
@@ -103,7 +101,6 @@ impl Account {
             operations: self.operations.max(other.operations),
             brief: self.brief.min(other.brief),
             long: self.long.max(other.long),
-            quantile: self.quantile.max(other.quantile),
             sharing: match (self.sharing, other.sharing) {
                 (Some(one), Some(other)) => Some(one + other),
                 (one, other) => one.or(other),

@@ -248,6 +248,7 @@ impl<'a> Found<'a> {
 
     /// Several CPUs that read no more from memory than one does.
     fn one_cpu_fills_memory(&self) -> Option<Weighted> {
+        /// Most times that several CPUs read more: a smaller gain is within the usual intervals of bandwidth.
         const ALIKE: f64 = 1.2;
         const ONE: Primitive =
             Primitive::of("memory.bandwidth.rate", &[("level", "DRAM"), ("operation", "read"), ("threads", "1")]);
@@ -271,12 +272,12 @@ impl<'a> Found<'a> {
 
     /// Sleeps that end late.
     fn sleeping(&self) -> Option<Weighted> {
-        /// Half of the requested time.
-        const USUAL: f64 = 50_000.0;
+        /// The timer slack that the kernel gives a task, in nanoseconds (man 2 prctl, PR_SET_TIMERSLACK).
+        const SLACK: f64 = 50_000.0;
         let of = |labels| self.find(Primitive::of("os.sleep.oversleep", labels));
         let (section, late) = of(&[("requested", "100000"), ("quantile", "p50"), ("slack", "default")])?;
         let least = of(&[("requested", "100000"), ("quantile", "p50"), ("slack", "least")]);
-        let ratio = Ratio::between((late.value, late.interval95), (USUAL, [USUAL; 2]), 1.0)?;
+        let ratio = Ratio::between((late.value, late.interval95), (SLACK, [SLACK; 2]), 1.0)?;
         let text = format!("A sleep of 100 µs ends {} late.", time(late));
         let least = least.map(|(_, least)| format!(" With the least slack it ends {} late.", time(least)));
         let why =

@@ -23,9 +23,9 @@ pub type Line = Vec<Cell>;
 pub struct Screen {
     /// Columns.
     pub wide: usize,
-    /// Whether there is no limit of lines and entries.
+    /// Whether every line and entry is shown, however long the screen becomes.
     pub all: bool,
-    /// What is there, from the top.
+    /// The lines so far, from the top.
     pub lines: Vec<Line>,
 }
 

@@ -251,8 +251,9 @@ pub(super) const RULES: &[Invariant] = &[
                They cost about the same in two experiments. Bytes through a channel are copied twice",
         pairs: &[
             pair!([one(channel!("pipe", "1"))] AtLeast(0.0) [Operand::Figure(2.0, ENOSYS)]),
-            pair!([one(channel!("pipe", "1"))] Near(0.2) [one(PIPE)]),
-            pair!([one(channel!("eventfd", "8"))] Near(0.2) [one(of!("os.context_switch.eventfd_overhead"))]),
+            // Seen within 5 % on one core design, so other designs get room.
+            pair!([one(channel!("pipe", "1"))] Near(0.5) [one(PIPE)]),
+            pair!([one(channel!("eventfd", "8"))] Near(0.5) [one(of!("os.context_switch.eventfd_overhead"))]),
             pair!([one(channel!("pipe", "1"))] Below [one(channel!("pipe", "65536"))]),
             pair!([one(channel!("unix_stream", "1"))] Below [one(channel!("unix_stream", "65536"))]),
             pair!([one(channel!("pipe", "65536"))] AtLeast(0.5) [Operand::Transfer(2.0, 65_536.0, COPY)]),

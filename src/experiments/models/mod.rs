@@ -1,6 +1,6 @@
 //! Predictions composed from primitives of the same run. A figure is some primitives, each a number of times, and one more times a
 //! coefficient without unit. Coefficients are fitted on records of other runs. A primitive that a run has not measured is composed
-//! in the same way, of the cycle time in the end. Where there is no record, the prediction of the experiment's own file stands.
+//! too: the first of them comes from the cycle time. Where no record has a figure, the experiment itself predicts it.
 
 pub mod coefficients;
 mod families;
