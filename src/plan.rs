@@ -6,6 +6,7 @@ use crate::results::log::{Record, Step};
 use crate::results::problem::Problem;
 use crate::results::wording::duration;
 use crate::setup::Setup;
+use crate::statistics::location::FEWEST_LAUNCHES;
 
 /// Seconds to start and end a launch.
 const LAUNCH_SECONDS: f64 = 0.012;
@@ -13,8 +14,12 @@ const LAUNCH_SECONDS: f64 = 0.012;
 pub const PROBE_SECONDS: f64 = 0.05;
 /// Seconds to calibrate the clock and to describe the machine.
 pub const START_SECONDS: f64 = 0.4;
-/// Rounds at most, in times of those that are planned: for experiments that have not reached their targets.
-const MOST_TIMES_THE_ROUNDS: u32 = 9;
+/// Launches before an experiment may rest. Fewer are enough where each takes long: its time is worth more elsewhere.
+const LEAST_LAUNCHES: u32 = 8;
+/// Seconds of a launch that takes long.
+const LONG: f64 = 1.0;
+/// Launches of an experiment at most. A first look at everything has time for fewer.
+const MOST_LAUNCHES: [u32; 2] = [144, 16];
 /// Batches for which the table's durations hold.
 const NOMINAL_BATCHES: f64 = 30.0;
 /// Launches of an experiment among which is the one that takes most memory.
@@ -26,10 +31,8 @@ pub struct Plan {
     pub running: Vec<&'static Experiment>,
     /// Everything selected, with reasons for what is skipped.
     pub steps: Vec<Step>,
-    /// Rounds planned.
+    /// Launches that each short experiment needs at least.
     pub rounds: u32,
-    /// Rounds at most.
-    pub most_rounds: u32,
     /// Launches of an experiment at most.
     pub most_launches: u32,
     /// Seconds expected.
@@ -100,12 +103,9 @@ pub fn affordable(
     chosen
 }
 
-/// True when an experiment takes part in a round (from 1). A first look has what is expensive half as often: its time goes to
-/// launches of what is cheap.
-pub fn takes_part(experiment: &Experiment, round: u32, setup: &Setup) -> bool {
-    let every = (experiment.every)(setup);
-    let rarer = if every > 1 && setup.profile.is_quick() { 2 } else { 1 };
-    (round - 1).is_multiple_of(every * rarer)
+/// Launches that an experiment needs at least. The resolution of its results needs as many.
+pub fn least_launches(experiment: &Experiment, setup: &Setup) -> u32 {
+    if setup.profile.is_quick() || (experiment.seconds)(setup) > LONG { FEWEST_LAUNCHES as u32 } else { LEAST_LAUNCHES }
 }
 
 /// Makes the plan; refuses a time limit that does not allow a single round.
@@ -118,43 +118,30 @@ pub fn plan(selected: &[&'static Experiment], setup: &Setup, time: Option<f64>) 
         .filter(|(_, skipped)| skipped.is_none())
         .map(|(experiment, _)| *experiment)
         .collect();
-    let seconds_of = |round: u32| {
-        PROBE_SECONDS
-            + running
-                .iter()
-                .filter(|experiment| takes_part(experiment, round, setup))
-                .map(|experiment| launch_seconds(experiment, setup))
-                .sum::<f64>()
-    };
+    let launch = |experiment: &Experiment| launch_seconds(experiment, setup);
+    let first_round_seconds =
+        START_SECONDS + PROBE_SECONDS + running.iter().map(|experiment| launch(experiment)).sum::<f64>();
+    let needed = |experiment: &Experiment| f64::from(least_launches(experiment, setup)) * launch(experiment);
+    let estimated_seconds = START_SECONDS + running.iter().map(|experiment| needed(experiment)).sum::<f64>();
     let limit_seconds = time.unwrap_or(profile.limit_seconds());
-    let mut rounds = 0;
-    let mut estimated_seconds = START_SECONDS;
-    while rounds < profile.rounds() && estimated_seconds + seconds_of(rounds + 1) <= limit_seconds {
-        rounds += 1;
-        estimated_seconds += seconds_of(rounds);
-    }
-    if rounds == 0 && !running.is_empty() {
-        let needed = START_SECONDS + seconds_of(1);
+    if first_round_seconds > limit_seconds && !running.is_empty() {
         return Err(Problem::new(format!(
             "a time limit of {} is too short, because one round of this plan takes about {}",
             duration(limit_seconds),
-            duration(needed)
+            duration(first_round_seconds)
         ))
-        .hint(format!("allow --time {}s or more, or select fewer experiments", needed.ceil())));
+        .hint(format!("allow --time {}s or more, or select fewer experiments", first_round_seconds.ceil())));
     }
     let mut warnings = Vec::new();
-    if rounds < profile.rounds() && !running.is_empty() {
+    if estimated_seconds > limit_seconds && !running.is_empty() {
         warnings.push(format!(
-            "the time limit of {} allows {rounds} of {} rounds, so intervals will be wider",
+            "the time limit of {} is less than the {} that all experiments need, so some intervals will be wider",
             duration(limit_seconds),
-            profile.rounds()
+            duration(estimated_seconds)
         ));
     }
-    let first_round_seconds = START_SECONDS + seconds_of(1);
     let of_turns = |experiment: &&Experiment| (0..TURNS).map(|turn| (experiment.memory)(setup, turn)).max();
     let peak_bytes = running.iter().filter_map(of_turns).max().unwrap_or(0);
-    let launches =
-        |experiment: &Experiment| (1..=rounds).filter(|&round| takes_part(experiment, round, setup)).count() as u32;
     Ok(Plan {
         steps: selected
             .iter()
@@ -162,17 +149,16 @@ pub fn plan(selected: &[&'static Experiment], setup: &Setup, time: Option<f64>) 
             .map(|(experiment, skipped)| Step {
                 experiment: experiment.id.to_owned(),
                 method_version: experiment.method_version,
-                launches: if skipped.is_some() { 0 } else { launches(experiment) },
+                launches: if skipped.is_some() { 0 } else { least_launches(experiment, setup) },
                 skipped,
             })
             .collect(),
         running,
-        rounds,
+        rounds: if profile.is_quick() { FEWEST_LAUNCHES as u32 } else { LEAST_LAUNCHES },
         peak_bytes,
-        most_rounds: rounds * MOST_TIMES_THE_ROUNDS,
         // Where a user chose the experiments, no other needs the time.
-        most_launches: if selected.len() < experiments::TABLE.len() { u32::MAX } else { profile.most_launches() },
-        estimated_seconds,
+        most_launches: MOST_LAUNCHES[usize::from(profile.is_quick() && selected.len() == experiments::TABLE.len())],
+        estimated_seconds: estimated_seconds.min(limit_seconds),
         first_round_seconds,
         limit_seconds,
         warnings,
@@ -231,16 +217,7 @@ mod tests {
             let selected = select(&words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>()).unwrap();
             plan(&selected, &setup, Some(100.0)).map(|plan| plan.most_launches).unwrap()
         };
-        assert_eq!((most(&["os.system_call"]), most(&["cpu", "os"])), (u32::MAX, u32::MAX));
-        assert_eq!(most(&[]), Profile::Quick.most_launches(), "each of all has its part of the time");
-    }
-
-    #[test]
-    fn an_experiment_of_every_fourth_round_sits_out_three() {
-        let machine = crate::machine::detect(std::path::Path::new("/proc/nonexistent"), std::path::Path::new("/"));
-        let setup = Setup::of(machine, 0, vec![0], Profile::Default);
-        let seldom = Experiment { every: |_| 4, ..*experiments::TABLE[0] };
-        let rounds: Vec<u32> = (1..=9).filter(|&round| takes_part(&seldom, round, &setup)).collect();
-        assert_eq!(rounds, [1, 5, 9]);
+        assert_eq!((most(&["os.system_call"]), most(&["cpu", "os"])), (MOST_LAUNCHES[0], MOST_LAUNCHES[0]));
+        assert_eq!(most(&[]), MOST_LAUNCHES[1], "each of all has its part of the time");
     }
 }

@@ -11,7 +11,6 @@ use crate::results::log::Log;
 use crate::results::peer::Peer;
 use crate::results::problem::Problem;
 use crate::results::remote::Remote;
-use crate::statistics::location::FEWEST_LAUNCHES;
 use crate::sys::create::FILE_SIZE;
 
 /// The description of a run.
@@ -134,29 +133,9 @@ impl Profile {
         self == Profile::Quick
     }
 
-    /// Rounds of short launches.
-    pub fn rounds(self) -> u32 {
-        match self {
-            Profile::Quick => 6,
-            Profile::Default => 16,
-            Profile::Rigorous => 32,
-        }
-    }
-
-    /// Rounds before the first look at the figures: by then a first look knows what a launch of each experiment takes, and others
-    /// know how far most figures are from their targets.
-    pub fn rounds_before_looks(self) -> u32 {
-        if self.is_quick() { 1 } else { FEWEST_LAUNCHES as u32 }
-    }
-
     /// Whether a run ends before each of its experiments has reached its targets.
     pub fn ends_early(self) -> bool {
         self == Profile::Default
-    }
-
-    /// Launches of an experiment at most in a run of all: a first look has time for each.
-    pub fn most_launches(self) -> u32 {
-        if self.is_quick() { 16 } else { u32::MAX }
     }
 
     /// Batches of each workload in a launch. Batches of a launch differ little compared with launches: more launches say more.

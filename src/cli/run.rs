@@ -412,15 +412,14 @@ fn describe(plan: &Plan, setup: &Setup) -> String {
     let mut text = String::new();
     for step in &plan.steps {
         text += &match &step.skipped {
-            None => format!("{:<24} {}\n", step.experiment, launches(step.launches as usize)),
+            None => format!("{:<24} {} or more\n", step.experiment, launches(step.launches as usize)),
             Some(problem) => format!("{:<24} skipped: {}\n", step.experiment, problem.what),
         };
     }
     text += &format!(
-        "\n{} profile: {} on CPU {}, each launch with {} batches of every workload. About {}, at most {}. Up to {} of \
+        "\n{} profile on CPU {}, each launch with {} batches of every workload. About {} or more, at most {}. Up to {} of \
          memory.\n",
         setup.profile.name(),
-        count(u64::from(plan.rounds), "round", "rounds"),
         setup.cpu,
         setup.profile.batches(),
         duration(plan.estimated_seconds),

@@ -13,6 +13,7 @@
 
 pub mod before;
 mod beside;
+mod budget;
 pub mod directory;
 pub mod figures;
 pub mod fleet_place;
@@ -26,11 +27,9 @@ pub mod mesh;
 pub mod other_machines;
 pub mod prepare;
 pub mod progress;
-mod remaining;
 mod rounds;
 pub mod scratch;
 pub mod serve;
-mod worth;
 
 use std::time::Duration;
 
@@ -54,11 +53,11 @@ use crate::results::problem::Problem;
 use crate::results::series::Series;
 use crate::rig::request::{INTERFERENCE, Request};
 use crate::setup::Setup;
-use crate::statistics::location::FEWEST_LAUNCHES;
 use crate::sys::affinity;
 use crate::sys::clock::Source;
 
 use beside::Beside;
+use budget::{Means, Next};
 use directory::RunDirectory;
 use held_memory::HeldMemory;
 pub use host::Host;
@@ -66,10 +65,8 @@ use host::ThisMachine;
 use interrupt::Interrupt;
 use launch::Ended;
 use progress::Progress;
-use remaining::Known;
 use rounds::{FAILURES_IN_A_ROW, Rounds};
 use scratch::Scratch;
-use worth::Worth;
 
 /// Share of a run's time in which primitives may be measured before everything else.
 const FIRST_SHARE: f64 = 0.25;
@@ -78,10 +75,6 @@ const FIRST_SHARE: f64 = 0.25;
 const LONGEST_FIRST_ROUND: f64 = 1.5;
 /// Times the usual launches that primitives have at most, while a neighbour disturbs them.
 const MOST_TIMES: u32 = 3;
-/// Rounds between looks at the figures.
-const ROUNDS_BETWEEN_LOOKS: u32 = 2;
-/// Rounds before a person may see an insight: with fewer launches no result is good.
-const ROUNDS_BEFORE_INSIGHT: u32 = FEWEST_LAUNCHES as u32;
 /// Share of the time limit of a launch after which it begins no more batches.
 const SAMPLING_SHARE: f64 = 0.4;
 /// Span over which the run's clock is calibrated: 200 ms against brackets of some 50 ns leave less than 1 ppm.
@@ -248,7 +241,7 @@ impl Conductor<'_> {
             Stop::EnoughGood => {
                 (true, "enough headline results are good, and each experiment has its launches".to_owned())
             }
-            Stop::Enough => (true, "all rounds are done".to_owned()),
+            Stop::Enough => (true, "every experiment met its targets or had all its launches".to_owned()),
             Stop::GivenUp => (false, "every experiment was stopped after failed launches".to_owned()),
             Stop::NothingRuns => (true, "no experiment can run here".to_owned()),
         };
@@ -273,7 +266,7 @@ impl Conductor<'_> {
         }
         let log = self.log.log()?;
         let mut round = log.launches.iter().map(|launch| launch.round).max().unwrap_or(0);
-        let mut state = Rounds { since: Beside::start(), ..Rounds::from(&log) };
+        let mut state = Rounds { since: Beside::start(), end: self.plan.limit_seconds, ..Rounds::from(&log) };
         if let Some(stop) = self.first_round(&log, &mut state)? {
             if matches!(stop, Stop::TimeTooShort) && state.ended == 0 {
                 // What was measured is judged by the probes of its round.
@@ -287,20 +280,51 @@ impl Conductor<'_> {
         }
         let mut random = fastrand::Rng::with_seed(self.setup.seed ^ u64::from(round));
         loop {
-            if let Some(stop) = self.enough(&mut state)? {
-                return Ok(stop);
+            if let Some(signal) = self.interrupt.caught() {
+                return Ok(Stop::Interrupted(signal));
             }
+            let mut order = match self.next(&mut state)? {
+                Ok(order) => order,
+                Err(stop) => return Ok(stop),
+            };
             round += 1;
-            let Some(mut order) = self.affordable(round, &mut state) else { return Ok(Stop::Time) };
             random.shuffle(&mut order);
             self.put_large_last(&mut order, &state);
             for (place, experiment) in order.iter().enumerate() {
-                if let Some(stop) = self.one(experiment, &order[place + 1..], round, &mut state)? {
+                if let Some(stop) = self.one(experiment, order.get(place + 1).copied(), round, &mut state)? {
                     return Ok(stop);
                 }
             }
             self.end_round(round, &mut state)?;
         }
+    }
+
+    /// Looks at the figures: the launches of the next round, or why there is none.
+    fn next(&mut self, state: &mut Rounds) -> Result<Result<Vec<&'static Experiment>, Stop>, Problem> {
+        let log = self.log.log()?;
+        let asks = self.progress.is_shown() && !state.insight_shown;
+        let document = asks.then(|| assemble::document(&log));
+        if let Some(found) = document.as_ref().and_then(highlights::certain) {
+            self.progress.show_insight(&found);
+            state.insight_shown = true;
+        }
+        let sections = document.map_or_else(|| assemble::figures(&log), |document| document.experiments);
+        let (candidates, is_enough) = budget::look(self.plan, self.setup, state, &budget::asked(&sections));
+        if candidates.is_empty() {
+            return Ok(Err(Stop::GivenUp));
+        }
+        let limit = self.plan.limit_seconds;
+        let means = Means { left: limit - self.elapsed() - plan::PROBE_SECONDS, limit, most: self.plan.most_launches };
+        Ok(match budget::next(&candidates, means) {
+            Next::Round(order, seconds) => {
+                state.end = self.elapsed() + seconds;
+                Ok(order)
+            }
+            Next::Reached if is_enough => Err(Stop::EnoughGood),
+            Next::Reached => Err(Stop::Reached),
+            Next::NoLaunches => Err(Stop::Enough),
+            Next::NoTime => Err(Stop::Time),
+        })
     }
 
     /// Lets the launches that take much memory follow each other: a host takes back what its guest has freed, and takes seconds to
@@ -342,15 +366,14 @@ impl Conductor<'_> {
             }
             let mut launched = before().filter(|launch| launch.succeeded()).count() as u32;
             if launched == 0 && !step.first {
-                if let Some(stop) = self.one(step.experiment, &[], 1, state)? {
+                if let Some(stop) = self.one(step.experiment, None, 1, state)? {
                     return Ok(Some(stop));
                 }
                 launched = 1;
             }
             // What others are predicted from is measured a few times first, in place of later rounds.
-            let most = if step.first { step.launches } else { step.launches.min(self.plan.rounds) };
-            let has_primitives = (2..=self.plan.rounds).contains(&step.launches);
-            let bounds = [most, if has_primitives { MOST_TIMES * step.launches } else { most }];
+            let has_primitives = step.launches > 1;
+            let bounds = [step.launches, step.launches * if has_primitives { MOST_TIMES } else { 1 }];
             if let Some(stop) = self.repeat(&step, &mut launched, bounds, state)? {
                 return Ok(Some(stop));
             }
@@ -380,7 +403,7 @@ impl Conductor<'_> {
                 *launched = if matches!(ended, Ended::Failed(_)) { most_disturbed } else { *launched };
                 self.interrupt.caught().map(Stop::Interrupted)
             } else {
-                self.one(step.experiment, &[], 1, state)?
+                self.one(step.experiment, None, 1, state)?
             };
             if stop.is_some() {
                 return Ok(stop);
@@ -413,26 +436,16 @@ impl Conductor<'_> {
         Ok(())
     }
 
-    /// Who takes part in a round within the time that is left; none where not even a smaller round fits.
-    fn affordable(&self, round: u32, state: &mut Rounds) -> Option<Vec<&'static Experiment>> {
-        let left = self.plan.limit_seconds - self.elapsed();
-        let known = Known::of(self.plan, self.setup, state);
-        let (order, all) = known.affordable(round, &state.launches, left);
-        state.left_out |= !all;
-        order
-    }
-
-    /// One launch of one experiment, given those that come after it in the round; a stop when a signal came.
+    /// One launch of one experiment, given the one after it in the round. A stop when a signal came.
     fn one(
         &mut self,
         experiment: &'static Experiment,
-        after: &[&'static Experiment],
+        after: Option<&'static Experiment>,
         round: u32,
         state: &mut Rounds,
     ) -> Result<Option<Stop>, Problem> {
         let elapsed = self.elapsed();
-        let left = Known::of(self.plan, self.setup, state).seconds_left(round, experiment, after, elapsed);
-        self.progress.show(experiment.id, elapsed, left);
+        self.progress.show(experiment.id, elapsed, state.end - elapsed);
         // A launch that fills the cache may take the time of the run.
         let filling = self.fill_seconds(round).filter(|_| experiment.makes_files()).unwrap_or(0.0);
         let large = self.large(experiment, state);
@@ -441,7 +454,7 @@ impl Conductor<'_> {
         }
         let (ended, _) = self.launch(experiment.id, false, round, state, experiment.time_out + filling)?;
         if let Some(bytes) = large {
-            let next = after.first().and_then(|next| self.large(next, state));
+            let next = after.and_then(|next| self.large(next, state));
             self.memory.hold(bytes, next.unwrap_or(0));
         }
         state.note(experiment.id, &ended, self.elapsed() - elapsed);
@@ -524,55 +537,14 @@ impl Conductor<'_> {
 
     /// Sends out the interference probes and closes the round.
     fn end_round(&mut self, round: u32, state: &mut Rounds) -> Result<(), Problem> {
-        let began = self.elapsed();
         let (_, series) = self.launch(INTERFERENCE, false, round, state, 10.0)?;
         let disturbed = state.judge_probes(&series);
-        state.close(began, self.elapsed());
-        state.disturbed += u32::from(!disturbed.is_empty());
+        state.ended += 1;
         let now = Beside::start();
         let others_cpus = state.since.as_ref().zip(now.as_ref()).and_then(|(since, now)| since.until(now));
         state.since = now;
         let others_cpus = others_cpus.map(|cpus| (cpus * 1e3).round() / 1e3);
         self.log.write(Record::RoundEnd { round, disturbed, others_cpus })
-    }
-
-    /// The stopping rule: every experiment has reached its targets, or there are no more rounds. Experiments that have reached
-    /// theirs rest, and time goes to those whose figures gain most by it.
-    fn enough(&self, state: &mut Rounds) -> Result<Option<Stop>, Problem> {
-        let plan = self.plan;
-        if let Some(signal) = self.interrupt.caught() {
-            return Ok(Some(Stop::Interrupted(signal)));
-        }
-        if plan.running.iter().all(|experiment| state.given_up(experiment.id)) {
-            return Ok(Some(Stop::GivenUp));
-        }
-        if state.ended >= plan.most_rounds {
-            return Ok(Some(if state.left_out { Stop::Time } else { Stop::Enough }));
-        }
-        // Looks are few, because every look is a chance to stop at a lucky moment. Close to the end a round is short, and waiting for
-        // another one would cost more than a look.
-        let since = state.ended.checked_sub(self.setup.profile.rounds_before_looks());
-        let nearly = state.worth.as_ref().is_some_and(|worth| worth.is_nearly_enough(&state.launches));
-        let looks = since.is_some_and(|since| nearly || since.is_multiple_of(ROUNDS_BETWEEN_LOOKS));
-        let asks = self.progress.is_shown() && !state.insight_shown && (looks || state.ended == ROUNDS_BEFORE_INSIGHT);
-        if looks || asks {
-            let log = self.log.log()?;
-            if looks {
-                state.worth = Some(Worth::of(&assemble::figures(&log), self.setup, &state.launches));
-            }
-            if let Some(found) = asks.then(|| highlights::certain(&assemble::document(&log))).flatten() {
-                self.progress.show_insight(&found);
-                state.insight_shown = true;
-            }
-        }
-        let rests = |experiment: &&Experiment| state.given_up(experiment.id) || state.rests(experiment.id);
-        if plan.running.iter().all(rests) {
-            return Ok(Some(Stop::Reached));
-        }
-        if state.worth.as_ref().is_some_and(|worth| worth.is_enough(&state.launches)) {
-            return Ok(Some(Stop::EnoughGood));
-        }
-        Ok(Known::of(plan, self.setup, state).none_is_wanted().then_some(Stop::Enough))
     }
 }
 

@@ -13,18 +13,11 @@ use crate::statistics::{outlier, summary};
 
 use super::beside::Beside;
 use super::launch::Ended;
-use super::worth::Worth;
 
 /// A interference probe that deviates by less than this from its median is not a reason to repeat a round, however steady the others are.
 const PROBE_TOLERANCE: f64 = 0.1;
 /// Launches of one experiment that fail in a row before it is given up.
 pub(super) const FAILURES_IN_A_ROW: u32 = 3;
-
-/// Seconds of a run for each second of its launches, before anything is known of it, and at most.
-const USUAL_PACE: f64 = 1.05;
-const SLOWEST_PACE: f64 = 1.5;
-/// Seconds of launches from which on the pace of a run is known.
-const ENOUGH_FOR_PACE: f64 = 1.0;
 
 /// What the rounds so far have shown.
 #[derive(Debug, Default)]
@@ -32,21 +25,16 @@ pub(super) struct Rounds {
     /// Number of the last launch.
     pub(super) number: u32,
     pub(super) ended: u32,
-    pub(super) disturbed: u32,
     /// Launches of each experiment that were started.
     pub(super) launches: BTreeMap<String, u32>,
     pub(super) failures: BTreeMap<String, u32>,
     pub(super) probes: BTreeMap<&'static str, Vec<f64>>,
     /// How long the launches of each experiment took.
     pub(super) seconds: BTreeMap<String, Vec<f64>>,
-    /// Whether a round went without some that were due, because the time did not allow it.
-    pub(super) left_out: bool,
     /// CPU time used until the last round ended.
     pub(super) since: Option<Beside>,
-    /// When the first round of this process ended, and seconds of the launches since then.
-    pub(super) later: Option<(f64, f64)>,
-    /// What the figures said when they were looked at last.
-    pub(super) worth: Option<Worth>,
+    /// Seconds of the run at which it ends, as far as it is known.
+    pub(super) end: f64,
     /// Whether an insight was shown while the run went on.
     pub(super) insight_shown: bool,
 }
@@ -54,7 +42,7 @@ pub(super) struct Rounds {
 impl Rounds {
     /// The state that a log leaves.
     pub(super) fn from(log: &Log) -> Self {
-        let mut state = Rounds { ended: log.rounds, disturbed: log.disturbed_rounds.len() as u32, ..Rounds::default() };
+        let mut state = Rounds { ended: log.rounds, ..Rounds::default() };
         for launch in log.launches.iter().filter(|launch| launch.experiment == INTERFERENCE && launch.succeeded()) {
             state.judge_probes(&launch.series);
         }
@@ -75,25 +63,7 @@ impl Rounds {
         *count - 1
     }
 
-    /// Closes a round, given when its interference probes were sent out and when they were back.
-    pub(super) fn close(&mut self, began: f64, now: f64) {
-        self.ended += 1;
-        match &mut self.later {
-            Some((_, busy)) => *busy += now - began,
-            None => self.later = Some((now, 0.0)),
-        }
-    }
-
-    /// Seconds of a run for each second of its launches: the rest goes into the log and into looks at the figures.
-    pub(super) fn pace(&self, elapsed: f64) -> f64 {
-        let known = self.later.filter(|(_, busy)| *busy >= ENOUGH_FOR_PACE);
-        known.map_or(USUAL_PACE, |(from, busy)| ((elapsed - from) / busy).clamp(1.0, SLOWEST_PACE))
-    }
-
     pub(super) fn note(&mut self, experiment: &str, ended: &Ended, seconds: f64) {
-        if let Some((_, busy)) = &mut self.later {
-            *busy += seconds;
-        }
         // One that hung says nothing of the next.
         if !matches!(ended, Ended::Failed(_)) {
             self.seconds.entry(experiment.to_owned()).or_default().push(seconds);
@@ -102,18 +72,15 @@ impl Rounds {
         *failures = if matches!(ended, Ended::Failed(_)) { *failures + 1 } else { 0 };
     }
 
-    /// Seconds of the next launch of an experiment: the mean of those so far without the first. In the first round experiments do
-    /// what they do seldom; so the first counts only where nothing else is known of one that is launched seldom itself.
+    /// Seconds of the next launch of an experiment: the mean of those so far without the first, which does what later ones do seldom.
+    /// Where there are none, no more than the first took, and no more than planned at the pace of this machine.
     pub(super) fn expected(&self, experiment: &Experiment, setup: &Setup) -> f64 {
+        let planned = plan::launch_seconds(experiment, setup);
         match self.seconds.get(experiment.id).map(Vec::as_slice) {
             Some([_, later @ ..]) if !later.is_empty() => later.iter().sum::<f64>() / later.len() as f64,
-            Some([first]) if (experiment.every)(setup) > 1 => *first,
-            _ => plan::launch_seconds(experiment, setup),
+            Some([first]) => first.min(planned),
+            _ => planned,
         }
-    }
-
-    pub(super) fn rests(&self, experiment: &str) -> bool {
-        self.worth.as_ref().is_some_and(|worth| worth.rests(experiment))
     }
 
     pub(super) fn given_up(&self, experiment: &str) -> bool {
@@ -163,17 +130,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_seldom_done_does_not_count_for_every_round() {
+    fn what_a_first_launch_does_more_does_not_count_for_the_others() {
         let near = |one: f64, other: f64| (one - other).abs() < 1e-9;
-        let (expected, planned) = (|id, seconds: &[f64]| expected(id, seconds).0, |id| expected(id, &[]).1);
-        // Launched in every round, longest in the first: the plan, then what the others took.
-        assert!(near(expected("memory.latency", &[]), planned("memory.latency")));
-        assert!(near(expected("memory.latency", &[9.0]), planned("memory.latency")));
-        assert!(near(expected("memory.latency", &[9.0, 1.0, 3.0]), 2.0));
-        // Launched seldom: what it took.
-        assert!(near(expected("memory.loaded_latency", &[]), planned("memory.loaded_latency")));
-        assert!(near(expected("memory.loaded_latency", &[9.0]), 9.0));
-        assert!(near(expected("memory.loaded_latency", &[9.0, 5.0]), 5.0));
+        let planned = expected("memory.latency", &[]).1;
+        for (seconds, of_next) in [(&[][..], planned), (&[9.0], planned), (&[0.01], 0.01), (&[9.0, 1.0, 3.0], 2.0)] {
+            assert!(near(expected("memory.latency", seconds).0, of_next), "{seconds:?}");
+        }
     }
 
     #[test]

@@ -57,8 +57,6 @@ pub struct Experiment {
     pub constants: &'static [Constant],
     /// Metrics that it publishes.
     pub publishes: &'static [Publication],
-    /// It takes part in the first of each group of this many rounds of a run.
-    pub every: fn(&Setup) -> u32,
     /// Duration of one default launch on a machine of 3 GHz, in seconds: for the plan only.
     pub seconds: fn(&Setup) -> f64,
     /// A launch that takes longer than this many seconds has hung.
@@ -98,7 +96,6 @@ impl Experiment {
         rules: &[],
         constants: &[],
         publishes: &[],
-        every: |_| 1,
         seconds: |_| 0.0,
         time_out: 0.0,
         memory: little_memory,

@@ -124,7 +124,7 @@ fn a_dry_run_prints_the_plan_and_writes_nothing() {
     let output = output.unwrap();
     assert!(output.status.success(), "{}", told(&output));
     let plan = text(&output.stdout);
-    assert!(plan.contains("cpu.timer") && plan.contains("16 launches") && plan.contains("About"), "{plan}");
+    assert!(plan.contains("cpu.timer") && plan.contains("8 launches") && plan.contains("About"), "{plan}");
     assert!(plan.contains("Up to 1.000 MiB of memory"), "{plan}");
     assert_eq!(fs::read_dir(here.path()).unwrap().count(), 0, "nothing was written");
 }
@@ -185,7 +185,7 @@ fn a_short_time_cuts_rounds_and_says_so() {
     assert!(text(&output.stdout).contains("intervals will be wider"), "{}", told(&output));
     let (_keep, place) = place();
     let _alone = measuring();
-    let output = crate::support::runs::output(&["run", "cpu.loop", "--time", "900ms", "-o", &place]);
+    let output = crate::support::runs::output(&["run", "cpu.loop", "--time", "600ms", "-o", &place]);
     assert!(ended(&output), "{}", told(&output));
     assert!(text(&output.stderr).contains("warning: the time limit of"), "{}", told(&output));
     let result = result(Path::new(&place));

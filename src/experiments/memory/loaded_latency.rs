@@ -91,7 +91,6 @@ pub const EXPERIMENT: Experiment = Experiment {
         "one dependent load from memory while the other CPUs read",
     )
     .in_summary()],
-    every: |_| 6,
     seconds: |_| 0.25,
     time_out: 60.0,
     memory: |setup, _| footprint::most_memory(setup, 2),

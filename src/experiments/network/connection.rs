@@ -84,7 +84,6 @@ pub const EXPERIMENT: Experiment = Experiment {
             "orderly teardown without the other side's time from reading the end to its close",
         ),
     ],
-    every: super::every,
     seconds: |setup| super::seconds(setup, 3.0, 0.05),
     time_out: 60.0,
     predict,

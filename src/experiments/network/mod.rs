@@ -61,11 +61,6 @@ const LOOPBACK: Need = Need {
     },
 };
 
-/// An experiment that is short on the own machine takes part in every round. With a peer it takes longer.
-fn every(setup: &Setup) -> u32 {
-    if setup.has_peer { 4 } else { 1 }
-}
-
 /// Seconds of a launch: its part with the peer, and its part on the loopback.
 fn seconds(setup: &Setup, remote: f64, loopback: f64) -> f64 {
     (if setup.has_peer { remote } else { 0.0 }) + (if setup.remote_only { 0.0 } else { loopback })

@@ -97,7 +97,6 @@ pub const EXPERIMENT: Experiment = Experiment {
         )
         .in_summary_where(|labels| labels.get("bytes") == Some("1")),
     ],
-    every: super::every,
     seconds: |setup| super::seconds(setup, 3.5, 0.45),
     time_out: 60.0,
     predict,

@@ -40,12 +40,11 @@ pub(super) fn part(document: &Document) -> PagePart {
 fn repetition(document: &Document) -> String {
     let (run, practice) = (&document.run, &document.practice);
     let mut text = format!(
-        "A launch is a new process, pinned to CPU {}, that takes the samples of one experiment once. A round is one \
-         launch of each experiment that is due. Expensive experiments are due in every fourth or sixth round. The \
-         order is random after the first round. This run made {} of {} planned",
+        "A launch is a new process, pinned to CPU {}, that takes the samples of one experiment once. The first \
+         round launches each experiment. Later rounds have the launches that make most results good, in random order. \
+         This run made {}",
         run.cpu,
-        count(u64::from(run.rounds), "round", "rounds"),
-        practice.rounds_planned
+        count(u64::from(run.rounds), "round", "rounds")
     );
     text += &format!(", with {}", count(u64::from(practice.launches), "successful launch", "successful launches"));
     if practice.failed_launches > 0 {
@@ -131,7 +130,7 @@ fn parameters(document: &Document) -> Table {
     let mut row = |name: &str, value: String| table.row(vec![Cell::of(name), Cell::of(value)]);
     row("profile", run.profile.clone());
     row("seed of every random choice", run.seed.to_string());
-    row("rounds planned, made", format!("{}, {}", practice.rounds_planned, run.rounds));
+    row("rounds", run.rounds.to_string());
     row("rounds with deviating interference probes", run.disturbed_rounds.len().to_string());
     row("launches successful, failed", format!("{}, {}", practice.launches, practice.failed_launches));
     if let Some(clock) = &run.clock {

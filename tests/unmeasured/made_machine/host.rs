@@ -198,27 +198,38 @@ fn seconds_until(log: &Log, share: f64) -> Option<f64> {
     Some(log.launches.iter().filter_map(|launch| launch.seconds).sum())
 }
 
+fn resolved_share(document: &Document) -> f64 {
+    let headline = || document.metrics().filter(|metric| metric.headline);
+    headline().filter(|metric| metric.grade != Grade::Unresolved).count() as f64 / headline().count() as f64
+}
+
 /// A row of the table of whole runs.
 fn row(name: &str, document: &Document, place: &Path, predictions: &str) -> String {
     let log = log::read(&RunDirectory::open(place).unwrap().log()).unwrap();
     let until = seconds_until(&log, 0.8).map_or("–".to_owned(), |seconds| format!("{seconds:.0} s"));
-    let good = good_share(document) * 100.0;
-    format!("| {name} | {:.0} s | {until} | {good:.0} % | {predictions} |", log.seconds)
+    let [good, resolved] = [good_share(document), resolved_share(document)].map(|share| share * 100.0);
+    format!("| {name} | {:.0} s | {until} | {good:.0} % | {resolved:.0} % | {predictions} |", log.seconds)
+}
+
+/// Seeds of the whole runs: 1, and more where rules of the budget are compared.
+fn seeds() -> u64 {
+    std::env::var("SYSDYNO_SEEDS").map_or(1, |seeds| seeds.parse().unwrap())
 }
 
 #[test]
 fn a_run_on_the_made_machine_measures_everything_in_its_time() {
     let place = tempfile::tempdir().unwrap();
     let mut rows = vec![
-        "| run | time | 80 % of the headline results are good after | good at the end | predictions that hold the truth |"
+        "| run | time | 80 % of the headline results are good after | good at the end | resolved | predictions that hold the truth |"
             .to_owned(),
-        "| --- | --: | --: | --: | --: |".to_owned(),
+        "| --- | --: | --: | --: | --: | --: |".to_owned(),
     ];
-    for (hour, least_good) in [(Hour::Calm, 0.8), (Hour::Busy, 0.4)] {
-        let mut host = MadeHost { described: description(), noise: Noise::of(hour, 1), seconds: 0.0, trouble: false };
-        let name = if hour == Hour::Calm { "made, calm" } else { "made, busy" };
-        let place = place.path().join(name);
-        let document = conducted(&place, description(), &mut host, Profile::Default, 1);
+    let profiles = [(Profile::Default, "default"), (Profile::Quick, "quick")];
+    let mut of_made = |hour: Hour, profile: Profile, name: &str, least_good: f64, seed: u64| {
+        let mut host =
+            MadeHost { described: description(), noise: Noise::of(hour, seed), seconds: 0.0, trouble: false };
+        let place = place.path().join(format!("{name} {seed}"));
+        let document = conducted(&place, description(), &mut host, profile, seed);
         assert!(document.run.complete, "{}", document.run.ended);
         for section in &document.experiments {
             assert!(section.outcome == Outcome::Measured, "{}: {:?}", section.id, section.reason);
@@ -238,17 +249,30 @@ fn a_run_on_the_made_machine_measures_everything_in_its_time() {
         assert!(f64::from(right) >= 0.8 * f64::from(predicted), "{name}: {right} of {predicted}");
         let share = 100.0 * f64::from(right) / f64::from(predicted);
         rows.push(row(name, &document, &place, &format!("{share:.0} % of {predicted}")));
+    };
+    for (hour, hour_name, least_good) in [(Hour::Calm, "calm", [0.8, 0.0]), (Hour::Busy, "busy", [0.4, 0.0])] {
+        for ((profile, profile_name), least_good) in profiles.into_iter().zip(least_good) {
+            for seed in 1..=seeds() {
+                of_made(hour, profile, &format!("made, {hour_name}, {profile_name}"), least_good, seed);
+            }
+        }
     }
     for (name, run) in real_runs() {
-        let mut host = ReplayedHost { run: &run, made: BTreeMap::new(), seconds: 0.0 };
-        let place = place.path().join(&name);
-        let document = conducted(&place, &run, &mut host, Profile::Default, run.header.seed);
-        assert!(document.run.complete, "{name}: {}", document.run.ended);
-        let bytes: u64 = fs::read_dir(&place).unwrap().map(|file| file.unwrap().metadata().unwrap().len()).sum();
-        assert!(bytes < 3_000_000, "{name}: the run directory has {bytes} bytes");
-        let measured = document.experiments.iter().filter(|section| section.outcome == Outcome::Measured);
-        assert!(measured.count() >= 12, "{name}: too many methods are older, record another run");
-        rows.push(row(&name, &document, &place, "–"));
+        for (profile, profile_name) in profiles {
+            for seed in 0..seeds() {
+                let mut host = ReplayedHost { run: &run, made: BTreeMap::new(), seconds: 0.0 };
+                let name = format!("{name}, {profile_name}");
+                let place = place.path().join(format!("{name} {seed}"));
+                let document = conducted(&place, &run, &mut host, profile, run.header.seed + seed);
+                assert!(document.run.complete, "{name}: {}", document.run.ended);
+                let bytes: u64 =
+                    fs::read_dir(&place).unwrap().map(|file| file.unwrap().metadata().unwrap().len()).sum();
+                assert!(bytes < 3_000_000, "{name}: the run directory has {bytes} bytes");
+                let measured = document.experiments.iter().filter(|section| section.outcome == Outcome::Measured);
+                assert!(measured.count() >= 12, "{name}: too many methods are older, record another run");
+                rows.push(row(&name, &document, &place, "–"));
+            }
+        }
     }
     recorded("runs", &rows);
 }

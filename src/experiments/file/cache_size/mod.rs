@@ -85,7 +85,6 @@ pub const EXPERIMENT: Experiment = Experiment {
     constants: predict::CONSTANTS,
     publishes: &[Publication::state(BYTES, Unit::Bytes, "file data that stays in memory while a program reads more")
         .in_summary()],
-    every: |_| 4,
     seconds: |_| 2.0,
     time_out: 900.0,
     memory: |setup, _| setup.machine.launch_memory_bytes().min(most_wanted(setup.profile)),

@@ -93,7 +93,6 @@ pub const EXPERIMENT: Experiment = Experiment {
         ),
         Publication::state(CPU_SHARE, Unit::One, "CPU time of all reads divided by the window and the CPUs"),
     ],
-    every: |_| 4,
     seconds: |setup| 0.2 + 0.22 * races(setup.profile).count() as f64,
     time_out: 120.0,
     memory: |_, _| 8 << 20,

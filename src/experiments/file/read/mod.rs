@@ -94,7 +94,6 @@ pub const EXPERIMENT: Experiment = Experiment {
         )
         .in_summary_where(|labels| labels.get("depth") == Some("32")),
     ],
-    every: |_| 4,
     seconds: |_| 1.6,
     time_out: 300.0,
     memory: |_, _| 8 << 20,

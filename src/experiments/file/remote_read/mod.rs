@@ -96,7 +96,6 @@ pub const EXPERIMENT: Experiment = Experiment {
         Publication::state("file.remote_read.intercept", Unit::Nanoseconds, "fixed cost of a read"),
         Publication::state("file.remote_read.per_byte", Unit::Nanoseconds, "cost of each byte of a read"),
     ],
-    every: |_| 4,
     seconds: |setup| 0.1 + 1.6 * f64::from(setup.remote_ways),
     time_out: 120.0,
     memory: |_, _| 32 << 20,

@@ -5,7 +5,6 @@ use crate::experiments::memory::buffer;
 use crate::experiments::memory::footprint::{self, BYTES_PER_LOAD, OVER_LAST_CACHE, UNKNOWN_LAST_CACHE};
 use crate::experiments::memory::selection::{MOST_NODES, Selection};
 use crate::experiments::prelude::*;
-use crate::setup::Profile;
 use crate::sys::arena::Arena;
 use crate::sys::chain::{Chain, Fault, word_of_line};
 use std::collections::BTreeSet;
@@ -270,7 +269,8 @@ impl Scope {
     pub(super) fn far_turn(&self, turn: u32) -> Option<u32> {
         let every = match (self.thorough, self.memory_footprint()) {
             (true, _) | (false, ..=SOON_TAKEN) => 3,
-            (false, _) => Profile::Quick.most_launches(),
+            // Once in a first look.
+            (false, _) => u32::MAX,
         };
         turn.is_multiple_of(every).then_some(turn / every)
     }

@@ -80,7 +80,6 @@ pub const EXPERIMENT: Experiment = Experiment {
     constants: predict::CONSTANTS,
     publishes: &[Publication::state("network.bandwidth.rate", Unit::BytesPerSecond, "payload that arrives per second")
         .in_summary_where(common_case)],
-    every: |_| 4,
     seconds: |setup| super::seconds(setup, 13.5, 1.3),
     time_out: 120.0,
     predict: predict::predict,
