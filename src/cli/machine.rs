@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::arguments::MachineOptions;
 use super::{DONE, Failure, cut, json, print, terminal_width};
-use crate::machine::{self, Machine};
+use crate::machine::{self, Machine, Mark};
 use crate::report::terminal::plain_table;
 use crate::results::problem::Problem;
 
@@ -24,34 +24,13 @@ pub(super) fn machine(options: &MachineOptions) -> Result<u8, Failure> {
     Ok(DONE)
 }
 
-/// Facts that decide most costs. A fact whose name begins with one of these counts, such as `node 0`.
-const BRIEF: [&str; 17] = [
-    "microarchitecture",
-    "topology",
-    "nominal frequency",
-    "L1d",
-    "L2",
-    "L3",
-    "transparent huge pages",
-    "node ",
-    "file system of",
-    "its disk",
-    "clock source",
-    "governor",
-    "idle states",
-    "spectre_v2",
-    "control groups",
-    "CPUs of the affinity mask",
-    "system-call filter",
-];
-
 /// Lines of facts that fit one screen.
 const LINES: usize = 19;
 
 /// The machine on one screen.
 fn in_brief(machine: &Machine) -> String {
     let rows: Vec<_> = machine.sections().into_iter().flat_map(|section| section.rows).collect();
-    let brief = rows.iter().filter(|row| BRIEF.iter().any(|name| row.name.starts_with(name))).take(LINES);
+    let brief = rows.iter().filter(|row| row.marks.contains(&Mark::Screen)).take(LINES);
     let lines = brief.map(|row| cut(&format!("{:<26}{}", row.name, row.value)) + "\n");
     let summary = cut(&machine.summary_line());
     format!(

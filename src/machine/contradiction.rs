@@ -1,6 +1,6 @@
 //! Questions that the sources answer differently (gate G12). A mask, a quota or a limit restricts, and contradicts nothing.
 
-use super::fact::{Claims, Contradiction, Fact};
+use super::fact::{Claims, Contradiction, Fact, Stated};
 use super::wording::{bytes, hertz};
 use super::{Cache, Machine};
 

@@ -88,11 +88,15 @@ impl Claims<f64> {
     }
 }
 
-impl<T> Claims<T> {
-    /// The claims with their values as text. Equal ones are one claim of several sources.
-    pub fn texts(&self, write: impl Fn(&T) -> String) -> Vec<Fact<String>> {
+/// An answer with its sources: of one source, or of several that can differ.
+pub(super) trait Stated<T> {
+    /// All statements, the most credible first.
+    fn facts(&self) -> &[Fact<T>];
+
+    /// The statements with their values as text. Equal ones are one claim of several sources.
+    fn texts(&self, write: impl Fn(&T) -> String) -> Vec<Fact<String>> {
         let mut texts: Vec<Fact<String>> = Vec::new();
-        for fact in &self.0 {
+        for fact in self.facts() {
             let text = write(&fact.value);
             match texts.iter_mut().find(|known| known.value == text) {
                 Some(known) => known.source += &format!(", {}", fact.source),
@@ -100,6 +104,18 @@ impl<T> Claims<T> {
             }
         }
         texts
+    }
+}
+
+impl<T> Stated<T> for Option<Fact<T>> {
+    fn facts(&self) -> &[Fact<T>] {
+        self.as_slice()
+    }
+}
+
+impl<T> Stated<T> for Claims<T> {
+    fn facts(&self) -> &[Fact<T>] {
+        &self.0
     }
 }
 

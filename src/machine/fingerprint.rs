@@ -10,11 +10,11 @@
 
 use sha2::{Digest, Sha256};
 
-use super::Machine;
 use super::cpu::Cpu;
 use super::cpuinfo::CPUINFO;
 use super::fact::Fact;
 use super::tree::{Access, Tree};
+use super::{CPUS, Machine};
 
 /// The extensions that distinguish processors and that every kernel since 5.0 names alike. The whole list of flags is no
 /// identity: newer kernels name more of them, and mitigations add their own.
@@ -31,7 +31,6 @@ pub(super) fn of(machine: &Machine) -> String {
 /// The files of these facts that may not be read, as on hardened systems. On the running machine every kernel has them, so that an
 /// absent file is also hidden.
 pub(super) fn hidden(tree: &Tree, cpu: &Cpu) -> Vec<Fact<String>> {
-    const CPUS: &str = "/sys/devices/system/cpu";
     let first = cpu.logical.first().map_or(0, |entry| entry.cpu);
     let mut files = vec![CPUINFO.to_owned(), "/proc/meminfo".to_owned(), CPUS.to_owned()];
     files.extend(["topology", "cache"].map(|directory| format!("{CPUS}/cpu{first}/{directory}")));

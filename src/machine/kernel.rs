@@ -3,11 +3,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::CPUS;
 use super::cpu_list::CpuList;
 use super::fact::{Claims, Fact};
+use super::row::{FactRow, Mark, facts};
 use super::tree::{Tree, value_of};
 
-const CPUS: &str = "/sys/devices/system/cpu";
+const CLOCK: &str = "/sys/devices/system/clocksource/clocksource0";
 
 /// The kernel and its settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -85,6 +87,13 @@ impl Mitigation {
     pub fn is_active(&self) -> bool {
         self.state.starts_with("Mitigation")
     }
+
+    fn row(&self) -> Option<FactRow> {
+        let source = format!("{CPUS}/vulnerabilities/{}", self.vulnerability);
+        let row = FactRow::new(&self.vulnerability, &self.state, source);
+        let marks = (self.vulnerability == "spectre_v2").then_some(Mark::Screen);
+        (self.state != "Not affected").then(|| FactRow { marks: marks.into_iter().collect(), ..row })
+    }
 }
 
 /// An idle state of a CPU (`cpu0/cpuidle/stateN`).
@@ -98,40 +107,69 @@ pub struct IdleState {
     pub disabled: bool,
 }
 
-/// Reads everything about the kernel.
-pub(super) fn read(tree: &Tree) -> Kernel {
-    const CLOCK: &str = "/sys/devices/system/clocksource/clocksource0";
-    let version = tree.fact("/proc/version");
-    let of_version =
-        || version.clone()?.filter_map(|text| Some(text.strip_prefix("Linux version ")?.split(' ').next()?.to_owned()));
-    let release = tree.fact("/proc/sys/kernel/osrelease").or_else(of_version);
-    let list = |path: &str| tree.cpu_list(path).filter(|list| !list.is_empty()).map(|list| Fact::new(list, path));
-    Kernel {
-        tick_hertz: tick_hertz(tree, release.as_ref()),
-        preemption: preemption(tree, version.as_ref()),
-        clock_source: tree.fact(&format!("{CLOCK}/current_clocksource")),
-        clock_sources_available: tree
-            .trimmed(&format!("{CLOCK}/available_clocksource"))
-            .map(|text| text.split_whitespace().map(str::to_owned).collect())
-            .unwrap_or_default(),
-        emulator: emulator(tree),
-        release,
-        version,
-        command_line: tree.fact("/proc/cmdline"),
-        mitigations: mitigations(tree),
-        address_randomisation: tree.parsed("/proc/sys/kernel/randomize_va_space"),
-        perf_event_paranoid: tree.parsed("/proc/sys/kernel/perf_event_paranoid"),
-        io_uring_disabled: tree.parsed("/proc/sys/kernel/io_uring_disabled"),
-        security_modules: tree.fact("/sys/kernel/security/lsm"),
-        idle_driver: tree.fact(&format!("{CPUS}/cpuidle/current_driver")),
-        idle_states: idle_states(tree),
-        frequency_driver: tree.fact(&format!("{CPUS}/cpu0/cpufreq/scaling_driver")),
-        governor: of_all_policies(tree, "scaling_governor"),
-        energy_preference: of_all_policies(tree, "energy_performance_preference"),
-        turbo: turbo(tree),
-        isolated: list(&format!("{CPUS}/isolated")),
-        tickless: list(&format!("{CPUS}/nohz_full")),
-    }
+facts! {
+    kernel: Kernel, tree: &Tree;
+    emulator = emulator(tree) => FactRow::of("system calls answered by", &kernel.emulator, Clone::clone)
+        .map(|row| row.with_note(Some("no Linux kernel, so its version only states which calls it imitates")));
+    release = release(tree), "release" Report;
+    version = tree.fact("/proc/version"), "version";
+    command_line = tree.fact("/proc/cmdline"), "command line";
+    tick_hertz = tick_hertz(tree, kernel.release.as_ref()) => tick_row(kernel);
+    preemption = preemption(tree, kernel.version.as_ref()), "preemption";
+    clock_sources_available = words(tree, &format!("{CLOCK}/available_clocksource"));
+    clock_source = tree.fact(&format!("{CLOCK}/current_clocksource")) => clock_row(kernel);
+    frequency_driver = tree.fact(&format!("{CPUS}/cpu0/cpufreq/scaling_driver")), "frequency driver";
+    governor = of_all_policies(tree, "scaling_governor"), "frequency governor";
+    energy_preference = of_all_policies(tree, "energy_performance_preference"), "energy preference";
+    turbo = turbo(tree), "turbo", |on| if *on { "on" } else { "off" }.to_owned();
+    idle_driver = tree.fact(&format!("{CPUS}/cpuidle/current_driver")), "idle driver";
+    idle_states = idle_states(tree) => idle_row(kernel);
+    isolated = cpus(tree, "isolated"), "isolated CPUs";
+    tickless = cpus(tree, "nohz_full"), "CPUs without ticks";
+    address_randomisation = tree.parsed("/proc/sys/kernel/randomize_va_space"), "address randomisation";
+    perf_event_paranoid = tree.parsed("/proc/sys/kernel/perf_event_paranoid"), "perf_event_paranoid";
+    io_uring_disabled = tree.parsed("/proc/sys/kernel/io_uring_disabled"), "io_uring_disabled";
+    security_modules = tree.fact("/sys/kernel/security/lsm"), "security modules";
+    mitigations = mitigations(tree) => kernel.mitigations.iter().filter_map(Mitigation::row);
+}
+
+fn release(tree: &Tree) -> Option<Fact<String>> {
+    let of_version = |text: String| Some(text.strip_prefix("Linux version ")?.split(' ').next()?.to_owned());
+    tree.fact("/proc/sys/kernel/osrelease").or_else(|| tree.fact("/proc/version")?.filter_map(of_version))
+}
+
+fn words(tree: &Tree, path: &str) -> Vec<String> {
+    tree.trimmed(path).unwrap_or_default().split_whitespace().map(str::to_owned).collect()
+}
+
+fn cpus(tree: &Tree, file: &str) -> Option<Fact<CpuList>> {
+    let path = format!("{CPUS}/{file}");
+    tree.cpu_list(&path).filter(|list| !list.is_empty()).map(|list| Fact::new(list, path))
+}
+
+fn tick_row(kernel: &Kernel) -> Option<FactRow> {
+    kernel.release.as_ref()?;
+    FactRow::of("timer interrupts", &kernel.tick_hertz, |hertz| format!("{hertz} Hz")).or_else(|| {
+        let reason = "the kernel's configuration is not readable";
+        Some(FactRow::new("timer interrupts", "100 to 1000 Hz", "").with_note(Some(reason)))
+    })
+}
+
+fn clock_row(kernel: &Kernel) -> Option<FactRow> {
+    let others = kernel.clock_sources_available.join(" ");
+    let note = (!others.is_empty()).then(|| format!("available: {others}"));
+    let row = FactRow::of("clock source", &kernel.clock_source, Clone::clone);
+    row.map(|row| row.with_note(note).marked([Mark::Screen]))
+}
+
+fn idle_row(kernel: &Kernel) -> Option<FactRow> {
+    let state = |state: &IdleState| {
+        let exit = state.exit_microseconds.map(|time| format!(" ({time} µs)")).unwrap_or_default();
+        format!("{}{exit}{}", state.name, if state.disabled { " off" } else { "" })
+    };
+    let states: Vec<String> = kernel.idle_states.iter().map(state).collect();
+    let row = || FactRow::new("idle states", states.join(", "), format!("{CPUS}/cpu0/cpuidle"));
+    (!states.is_empty()).then(row).map(|row| row.marked([Mark::Screen]))
 }
 
 /// gVisor, by the version text that all its releases claim, or by its own name in it. Where that text cannot be read, by a processor

@@ -3,12 +3,14 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::cgroup;
+use super::cgroup::Restrictions;
 use super::cpu_list::CpuList;
 use super::fact::{Claims, Fact};
-use super::scheduling::{self, Scheduling};
+use super::row::{FactRow, facts};
+use super::scheduling::Scheduling;
 use super::tree::{Tree, value_of};
 use super::virtualisation;
+use super::wording::bytes;
 
 const STATUS: &str = "/proc/self/status";
 const LIMITS: &str = "/proc/self/limits";
@@ -81,43 +83,63 @@ impl Limits {
 
 /// The CPUs that this process may run on.
 pub(super) fn affinity(tree: &Tree) -> Claims<CpuList> {
-    let status = tree.text(STATUS).unwrap_or_default();
-    let listed = field(&status, "Cpus_allowed_list").and_then(|fact| fact.filter_map(|text| CpuList::parse(&text)));
-    let masked = || field(&status, "Cpus_allowed").and_then(|fact| fact.filter_map(|text| CpuList::parse_mask(&text)));
+    let listed = field(tree, "Cpus_allowed_list").and_then(|fact| fact.filter_map(|text| CpuList::parse(&text)));
+    let masked = || field(tree, "Cpus_allowed").and_then(|fact| fact.filter_map(|text| CpuList::parse_mask(&text)));
     let claims = [asked_affinity(tree), listed.or_else(masked)];
     Claims::of(claims.map(|claim| claim.filter(|fact| !fact.value.is_empty())))
 }
 
-fn field(status: &str, key: &str) -> Option<Fact<String>> {
-    value_of(status, key).map(|value| Fact::new(value.to_owned(), format!("{STATUS} {key}")))
+/// A field of the status of this process.
+fn field(tree: &Tree, key: &str) -> Option<Fact<String>> {
+    value_of(&tree.text(STATUS)?, key).map(|value| Fact::new(value.to_owned(), format!("{STATUS} {key}")))
 }
 
-/// Reads everything about the limits. The mask and the hypervisor were read earlier, because the processor's facts need them.
-pub(super) fn read(tree: &Tree, affinity: Claims<CpuList>, hypervisor: Claims<String>) -> Limits {
-    let status = tree.text(STATUS).unwrap_or_default();
-    let field = |key: &str| field(&status, key);
-    let number = |key: &str| field(key).and_then(|fact| fact.filter_map(|text| text.parse::<u32>().ok()));
-    let groups = cgroup::read(tree);
-    Limits {
-        cgroup_version: groups.version,
-        cpu_quota: groups.quota_cpus,
-        memory_bytes: groups.memory_bytes,
-        memory_room_bytes: groups.memory_room_bytes,
-        processes: groups.processes,
-        group_cpus: groups.cpus,
-        affinity,
-        resources: resources(tree),
-        scheduling: scheduling::read(tree, number("Seccomp").is_some_and(|mode| mode.value != 0)),
-        user: field("Uid").and_then(|fact| fact.filter_map(|text| text.split_whitespace().nth(1)?.parse().ok())),
-        seccomp: number("Seccomp"),
-        no_new_privileges: number("NoNewPrivs").map(|fact| fact.map(|value| value != 0)),
-        capabilities: field("CapEff").and_then(|fact| {
-            fact.filter_map(|text| u64::from_str_radix(&text, 16).ok()).map(|fact| fact.map(capability_names))
-        }),
-        tracer: virtualisation::tracer(&status).map(|process| Fact::new(process, format!("{STATUS} TracerPid"))),
-        container: virtualisation::containers(tree),
-        hypervisor,
+fn number(tree: &Tree, key: &str) -> Option<Fact<u32>> {
+    field(tree, key)?.filter_map(|text| text.parse().ok())
+}
+
+/// What the limits are read from. The mask and the hypervisor were read earlier, because the processor's facts need them.
+pub(super) struct Sources<'a> {
+    pub tree: &'a Tree,
+    pub groups: Restrictions,
+    pub affinity: Claims<CpuList>,
+    pub hypervisor: Claims<String>,
+}
+
+facts! {
+    limits: Limits, from: &Sources<'_>;
+    hypervisor = from.hypervisor.clone(), "hypervisor" Report;
+    container = virtualisation::containers(from.tree), "container";
+    cgroup_version = from.groups.version.clone(), "control groups" Screen;
+    cpu_quota = from.groups.quota_cpus.clone(), "CPU quota" Report, |cpus| format!("{cpus} CPUs");
+    memory_bytes = from.groups.memory_bytes.clone(), "memory limit", |size| bytes(*size);
+    memory_room_bytes = from.groups.memory_room_bytes.clone();
+    processes = from.groups.processes.clone(), "process limit";
+    group_cpus = from.groups.cpus.clone(), "CPUs of the control group";
+    affinity = from.affinity.clone(), "CPUs of the affinity mask" Screen;
+    scheduling = Scheduling::read(from.tree) => limits.scheduling.rows();
+    user = field(from.tree, "Uid").and_then(|fact| fact.filter_map(|text| text.split_whitespace().nth(1)?.parse().ok())),
+        "user";
+    seccomp = number(from.tree, "Seccomp"), "system-call filter" Screen,
+        |mode| ["none", "strict"].get(*mode as usize).copied().unwrap_or("filter program").to_owned();
+    no_new_privileges = number(from.tree, "NoNewPrivs").map(|fact| fact.map(|value| value != 0)), "no new privileges";
+    capabilities = capabilities(from.tree), "capabilities",
+        |names| if names.is_empty() { "none".to_owned() } else { names.join(" ") };
+    tracer = number(from.tree, "TracerPid").filter(|fact| fact.value > 0), "traced by process";
+    resources = resources(from.tree) => limits.resources.iter().filter_map(ResourceLimit::row);
+}
+
+impl ResourceLimit {
+    /// A row where it limits something.
+    fn row(&self) -> Option<FactRow> {
+        let hard = self.hard.map_or_else(|| "unlimited".to_owned(), |hard| hard.to_string());
+        let value = format!("{} {} (hard: {hard})", self.soft?, self.unit);
+        Some(FactRow::new(&format!("limit of {}", self.name), value, self.source.as_str()))
     }
+}
+
+fn capabilities(tree: &Tree) -> Option<Fact<Vec<String>>> {
+    field(tree, "CapEff")?.filter_map(|text| u64::from_str_radix(&text, 16).ok().map(capability_names))
 }
 
 fn asked_affinity(tree: &Tree) -> Option<Fact<CpuList>> {
@@ -170,57 +192,15 @@ fn asked_limits() -> Vec<ResourceLimit> {
 }
 
 /// Capabilities in the order of their bits (`linux/capability.h`).
-const CAPABILITIES: [&str; 41] = [
-    "CHOWN",
-    "DAC_OVERRIDE",
-    "DAC_READ_SEARCH",
-    "FOWNER",
-    "FSETID",
-    "KILL",
-    "SETGID",
-    "SETUID",
-    "SETPCAP",
-    "LINUX_IMMUTABLE",
-    "NET_BIND_SERVICE",
-    "NET_BROADCAST",
-    "NET_ADMIN",
-    "NET_RAW",
-    "IPC_LOCK",
-    "IPC_OWNER",
-    "SYS_MODULE",
-    "SYS_RAWIO",
-    "SYS_CHROOT",
-    "SYS_PTRACE",
-    "SYS_PACCT",
-    "SYS_ADMIN",
-    "SYS_BOOT",
-    "SYS_NICE",
-    "SYS_RESOURCE",
-    "SYS_TIME",
-    "SYS_TTY_CONFIG",
-    "MKNOD",
-    "LEASE",
-    "AUDIT_WRITE",
-    "AUDIT_CONTROL",
-    "SETFCAP",
-    "MAC_OVERRIDE",
-    "MAC_ADMIN",
-    "SYSLOG",
-    "WAKE_ALARM",
-    "BLOCK_SUSPEND",
-    "AUDIT_READ",
-    "PERFMON",
-    "BPF",
-    "CHECKPOINT_RESTORE",
-];
+const CAPABILITIES: &str = "\
+    CHOWN DAC_OVERRIDE DAC_READ_SEARCH FOWNER FSETID KILL SETGID SETUID SETPCAP LINUX_IMMUTABLE NET_BIND_SERVICE \
+    NET_BROADCAST NET_ADMIN NET_RAW IPC_LOCK IPC_OWNER SYS_MODULE SYS_RAWIO SYS_CHROOT SYS_PTRACE SYS_PACCT \
+    SYS_ADMIN SYS_BOOT SYS_NICE SYS_RESOURCE SYS_TIME SYS_TTY_CONFIG MKNOD LEASE AUDIT_WRITE AUDIT_CONTROL \
+    SETFCAP MAC_OVERRIDE MAC_ADMIN SYSLOG WAKE_ALARM BLOCK_SUSPEND AUDIT_READ PERFMON BPF CHECKPOINT_RESTORE";
 
 fn capability_names(bits: u64) -> Vec<String> {
-    CAPABILITIES
-        .iter()
-        .enumerate()
-        .filter(|(bit, _)| bits & 1 << bit != 0)
-        .map(|(_, name)| (*name).to_owned())
-        .collect()
+    let names = CAPABILITIES.split_whitespace().enumerate();
+    names.filter(|(bit, _)| bits & 1 << bit != 0).map(|(_, name)| name.to_owned()).collect()
 }
 
 #[cfg(test)]
@@ -242,7 +222,7 @@ mod tests {
     #[test]
     fn capabilities_are_named_by_their_bits() {
         assert_eq!(capability_names(1 << 21 | 1 << 38), ["SYS_ADMIN", "PERFMON"]);
-        assert_eq!(capability_names(u64::MAX).len(), CAPABILITIES.len());
-        assert_eq!((CAPABILITIES[12], CAPABILITIES[14], CAPABILITIES[23]), ("NET_ADMIN", "IPC_LOCK", "SYS_NICE"));
+        assert_eq!(capability_names(u64::MAX).len(), 41);
+        assert_eq!(capability_names(1 << 12 | 1 << 14 | 1 << 23), ["NET_ADMIN", "IPC_LOCK", "SYS_NICE"]);
     }
 }

@@ -8,8 +8,10 @@ use serde::{Deserialize, Serialize};
 use super::cpu_list::CpuList;
 use super::fact::{Claims, Fact};
 use super::reclaim;
+use super::row::{FactRow, Mark, facts};
 use super::smbios::{self, Module};
 use super::tree::{Access, Tree, value_of};
+use super::wording::bytes;
 
 const MEMINFO: &str = "/proc/meminfo";
 const TRANSPARENT: &str = "/sys/kernel/mm/transparent_hugepage";
@@ -84,37 +86,60 @@ pub struct Node {
     pub source: String,
 }
 
-/// Reads everything about the memory.
-pub(super) fn read(tree: &Tree) -> Memory {
-    let meminfo = tree.text(MEMINFO).unwrap_or_default();
-    let bytes = |key: &str| kibibytes(&meminfo, key).map(|bytes| Fact::new(bytes, format!("{MEMINFO} {key}")));
-    let swap_free = kibibytes(&meminfo, "SwapFree");
-    let swap_total_bytes = bytes("SwapTotal");
-    let table = tree.bytes(smbios::TABLE).unwrap_or_default();
-    let mut memory = Memory {
-        total_bytes: bytes("MemTotal"),
-        available_bytes: bytes("MemAvailable"),
-        cacheable_bytes: cacheable(&meminfo),
-        reclaimers: reclaim::read(tree),
-        page_bytes: page_bytes(tree),
-        huge_pages: huge_pages(tree),
-        transparent_huge_pages: tree.chosen(&format!("{TRANSPARENT}/enabled")),
-        transparent_allowed: allowed(tree),
-        transparent_defrag: tree.chosen(&format!("{TRANSPARENT}/defrag")),
-        swap_used_bytes: swap_total_bytes
-            .clone()
-            .and_then(|fact| fact.filter_map(|total| total.checked_sub(swap_free?))),
-        swap_total_bytes,
-        nodes: nodes(tree),
-        modules: smbios::modules(&table),
-        ..Memory::default()
-    };
-    memory.channels = Claims::of([controller_channels(tree), slot_channels(&table)]);
-    match peak(tree, &memory) {
-        Ok(peak) => memory.peak_bytes_per_second = Some(peak),
-        Err(reason) => memory.peak_unknown = Some(reason),
+facts! {
+    memory: Memory, tree: &Tree;
+    total_bytes = counted(tree, "MemTotal"), "total" Report, |size| bytes(*size);
+    available_bytes = counted(tree, "MemAvailable"), "available" Fleeting, |size| bytes(*size);
+    cacheable_bytes = cacheable(&tree.text(MEMINFO).unwrap_or_default());
+    page_bytes = page_bytes(tree), "page", |size| bytes(*size);
+    transparent_huge_pages = tree.chosen(&format!("{TRANSPARENT}/enabled")), "transparent huge pages" Screen;
+    transparent_allowed = allowed(tree), "allowed to this process",
+        |allowed| if *allowed { "yes" } else { "no: switched off for it by prctl" }.to_owned();
+    transparent_defrag = tree.chosen(&format!("{TRANSPARENT}/defrag")), "their defragmentation";
+    huge_pages = huge_pages(tree) => memory.huge_pages.iter().map(HugePages::row);
+    swap_total_bytes = counted(tree, "SwapTotal"), "swap", |size| bytes(*size);
+    swap_used_bytes = swap_used(tree, memory), "swap in use" Fleeting, |size| bytes(*size);
+    reclaimers = reclaim::read(tree)
+        => memory.reclaimers.iter().map(|found| FactRow::new("reclaimed early by", &found.value, found.source.as_str()));
+    nodes = nodes(tree) => memory.nodes.iter().map(|node| node.row(memory.nodes.len() == 1));
+    modules = smbios::modules(&tree.bytes(smbios::TABLE).unwrap_or_default()) => memory.modules.iter().map(Module::row);
+    channels = Claims::of([controller_channels(tree), slot_channels(tree)]), "channels";
+    peak_bytes_per_second = peak(tree, memory).ok(), "peak bandwidth", |peak| format!("{:.1} GB/s", *peak as f64 / 1e9);
+    peak_unknown = peak(tree, memory).err() => memory.peak_unknown.as_ref()
+        .map(|reason| FactRow::new("peak bandwidth", "not derivable", "").with_note(Some(reason.as_str())));
+}
+
+impl HugePages {
+    fn row(&self) -> FactRow {
+        let name = format!("huge pages of {}", bytes(self.page_bytes));
+        FactRow::new(&name, format!("{} ({} free)", self.total, self.free), self.source.as_str())
     }
-    memory
+}
+
+impl Node {
+    /// An only node has all memory. The kernel counts less for it where it initialises pages late.
+    fn row(&self, is_only: bool) -> FactRow {
+        let total = self.total_bytes.filter(|_| !is_only);
+        let total = total.map(|total| format!(", {}", bytes(total))).unwrap_or_default();
+        let distances: Vec<String> = self.distances.iter().map(ToString::to_string).collect();
+        let distances =
+            if distances.is_empty() { String::new() } else { format!(", distances {}", distances.join(" ")) };
+        let cpus = if self.cpus.is_empty() { "memory only".to_owned() } else { format!("CPUs {}", self.cpus) };
+        let row =
+            FactRow::new(&format!("node {}", self.node), format!("{cpus}{total}{distances}"), self.source.as_str());
+        if self.node == 0 { row.marked([Mark::Screen, Mark::Report]) } else { row.marked([Mark::Screen]) }
+    }
+}
+
+impl Module {
+    fn row(&self) -> FactRow {
+        let kind = self.kind.as_deref().unwrap_or("memory");
+        let speed =
+            self.transfers_per_second.map(|speed| format!(" at {} MT/s", speed / 1_000_000)).unwrap_or_default();
+        let value = format!("{} {kind}{speed} {}", bytes(self.size_bytes), self.product);
+        let name = format!("module {} {}", self.bank, self.slot);
+        FactRow::new(name.trim_end(), value.trim_end(), format!("{} type 17", smbios::TABLE))
+    }
 }
 
 impl Memory {
@@ -152,6 +177,16 @@ fn allowed(tree: &Tree) -> Option<Fact<bool>> {
 /// A value of `/proc/meminfo`, whose `kB` are KiB.
 fn kibibytes(meminfo: &str, key: &str) -> Option<u64> {
     value_of(meminfo, key)?.strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// A number of bytes that `/proc/meminfo` states.
+fn counted(tree: &Tree, key: &str) -> Option<Fact<u64>> {
+    kibibytes(&tree.text(MEMINFO)?, key).map(|bytes| Fact::new(bytes, format!("{MEMINFO} {key}")))
+}
+
+fn swap_used(tree: &Tree, memory: &Memory) -> Option<Fact<u64>> {
+    let free = counted(tree, "SwapFree")?.value;
+    memory.swap_total_bytes.clone()?.filter_map(|total| total.checked_sub(free))
 }
 
 fn cacheable(meminfo: &str) -> Option<Fact<u64>> {
@@ -229,8 +264,9 @@ fn controller_channels(tree: &Tree) -> Option<Fact<u32>> {
 }
 
 /// Channels with a module, by the names of the slots; only when every name shows its channel.
-fn slot_channels(table: &[u8]) -> Option<Fact<u32>> {
-    smbios::channels(table).map(|count| Fact::new(count, format!("{} type 17, names of the slots", smbios::TABLE)))
+fn slot_channels(tree: &Tree) -> Option<Fact<u32>> {
+    let count = smbios::channels(&tree.bytes(smbios::TABLE)?);
+    count.map(|count| Fact::new(count, format!("{} type 17, names of the slots", smbios::TABLE)))
 }
 
 fn peak(tree: &Tree, memory: &Memory) -> Result<Fact<u64>, String> {

@@ -27,6 +27,7 @@ mod network;
 pub mod placement;
 pub mod quiet;
 mod reclaim;
+mod row;
 mod scheduling;
 mod smbios;
 mod storage;
@@ -44,7 +45,6 @@ pub use cache::{Cache, CacheKind};
 pub use cgroup::{DeviceLimit, LimitedWork, MemoryGroups};
 pub use cpu::Cpu;
 pub use cpu_list::CpuList;
-pub use description::FactRow;
 pub use fact::{Claims, Contradiction, Fact};
 pub use identity::{Identity, MachineRelation};
 pub use kernel::Kernel;
@@ -52,9 +52,15 @@ pub use limits::Limits;
 pub use memory::Memory;
 pub use microarchitecture::CoreClass;
 pub use network::{Interface, InterfaceKind, Shaper};
+pub use row::{FactRow, Mark};
 pub use scheduling::USUAL_SLACK;
 pub use storage::{BlockDevice, Medium, Mounted, Storage};
 pub use topology::{CoreType, LogicalCpu};
+
+/// The directory of the CPUs.
+const CPUS: &str = "/sys/devices/system/cpu";
+/// Clock sources that read the counter: programs ask them without entering the kernel, which so trusts the counter.
+const FAST_CLOCKS: [&str; 4] = ["tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter"];
 
 /// Everything that is known of a machine before anything is timed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -100,11 +106,11 @@ pub fn detect(root: &Path, scratch: &Path) -> Machine {
         fingerprint: String::new(),
         caches,
         cpu,
-        memory: memory::read(&tree),
+        memory: Memory::read(&tree),
         storage: storage::read(&tree, scratch),
         network: network::read(&tree),
-        kernel: kernel::read(&tree),
-        limits: limits::read(&tree, affinity, hypervisor),
+        kernel: Kernel::read(&tree),
+        limits: Limits::read(&limits::Sources { tree: &tree, groups: cgroup::read(&tree), affinity, hypervisor }),
         hidden: Vec::new(),
     };
     machine.hidden = fingerprint::hidden(&tree, &machine.cpu);
@@ -162,9 +168,8 @@ impl Machine {
     /// Why the counter may not be the clock of measurements, if the kernel or the processor doubts it: the kernel keeps its
     /// own time with it only when it ticks evenly and alike on all CPUs.
     pub fn counter_doubt(&self) -> Option<String> {
-        const TRUSTED: [&str; 4] = ["tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter"];
         match &self.kernel.clock_source {
-            Some(source) if !TRUSTED.contains(&source.value.as_str()) => {
+            Some(source) if !FAST_CLOCKS.contains(&source.value.as_str()) => {
                 Some(format!("the kernel does not trust the counter: its clock source is {}", source.value))
             }
             Some(_) => None,

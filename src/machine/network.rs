@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::storage::device_driver;
-use super::tree::{Tree, value_of};
+use super::tree::Tree;
 use crate::sys::queueing::{self, Queue};
 
 const INTERFACES: &str = "/sys/class/net";
@@ -83,9 +83,7 @@ pub enum InterfaceKind {
 /// All interfaces, by name.
 pub(super) fn read(tree: &Tree) -> Vec<Interface> {
     let is_interface = |name: &String| tree.exists(&format!("{INTERFACES}/{name}/type"));
-    // A filter may kill who makes a call that it does not know.
-    let filter = tree.text("/proc/self/status").and_then(|text| value_of(&text, "Seccomp").map(|mode| mode != "0"));
-    let queues = if tree.is_live() && filter != Some(true) { queueing::queues() } else { Vec::new() };
+    let queues = if tree.is_live() && !tree.is_filtered() { queueing::queues() } else { Vec::new() };
     tree.names(INTERFACES).into_iter().filter(is_interface).map(|name| read_one(tree, name, &queues)).collect()
 }
 

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::fact::Fact;
+use super::row::{FactRow, facts};
 use super::tree::{Tree, value_of};
 use crate::sys::process;
 
@@ -41,35 +42,46 @@ pub const USUAL_SLACK: u64 = 50_000;
 /// Utilisation of a CPU that is always busy.
 pub(super) const FULL: u32 = 1024;
 
-/// Reads what the files of this process show. The class of input and output has no file, and the call for it is made where no filter
-/// may kill the caller.
-pub(super) fn read(tree: &Tree, is_filtered: bool) -> Scheduling {
-    let stat = tree.text(STAT).unwrap_or_default();
+facts! {
+    scheduling: Scheduling, tree: &Tree;
+    policy = policy(tree), "scheduling policy";
+    nice = field(tree, 19).filter(|nice| (-20..20).contains(&nice.value)), "nice value";
+    io_class = io_class(tree), "I/O class";
+    timer_slack_ns = tree.parsed(SLACK), "timer slack", |slack: &u64| format!("{} µs", *slack as f64 / 1e3);
+    clamp_low = clamp(tree, "min");
+    clamp_high = clamp(tree, "max") => scheduling.clamp_low.as_ref().zip(scheduling.clamp_high.as_ref()).map(|(low, high)| {
+        FactRow::new("utilisation clamps", format!("{} to {}", low.value, high.value), high.source.as_str())
+    });
+}
+
+/// A field of the statistics of this process, by the number in its manual.
+fn field(tree: &Tree, number: usize) -> Option<Fact<i32>> {
+    let stat = tree.text(STAT)?;
     // The name in brackets may contain anything. The state behind it is the third field.
-    let fields: Vec<&str> = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace().collect();
-    let field = |number: usize| fields.get(number - 3)?.parse::<i32>().ok();
-    let details = tree.text(DETAILS).unwrap_or_default();
-    // A group's clamp can be narrower than the process's own.
-    let clamp = |end: &str| {
-        let name = format!("effective uclamp.{end}");
-        let value = value_of(&details, &name)?.parse().ok().filter(|value| *value <= FULL)?;
-        Some(Fact::new(value, format!("{DETAILS} {name}")))
-    };
-    Scheduling {
-        policy: field(41).and_then(|number| Some(Fact::new(policy(number, field(40)?)?, format!("{STAT} field 41")))),
-        nice: field(19).filter(|nice| (-20..20).contains(nice)).map(|nice| Fact::new(nice, format!("{STAT} field 19"))),
-        io_class: (tree.is_live() && !is_filtered)
-            .then(process::io_priority)
-            .flatten()
-            .and_then(|(class, level)| Some(Fact::new(io_class(class, level)?, "ioprio_get"))),
-        timer_slack_ns: tree.parsed(SLACK),
-        clamp_low: clamp("min"),
-        clamp_high: clamp("max"),
-    }
+    let value = stat.rsplit_once(')')?.1.split_whitespace().nth(number - 3)?.parse().ok()?;
+    Some(Fact::new(value, format!("{STAT} field {number}")))
+}
+
+fn policy(tree: &Tree) -> Option<Fact<String>> {
+    let priority = field(tree, 40)?.value;
+    field(tree, 41)?.filter_map(|number| policy_name(number, priority))
+}
+
+/// The class of input and output has no file, and the call for it is made where no filter may kill the caller.
+fn io_class(tree: &Tree) -> Option<Fact<String>> {
+    let (class, level) = (tree.is_live() && !tree.is_filtered()).then(process::io_priority).flatten()?;
+    Some(Fact::new(io_class_name(class, level)?, "ioprio_get"))
+}
+
+/// A group's clamp can be narrower than the process's own.
+fn clamp(tree: &Tree, end: &str) -> Option<Fact<u32>> {
+    let name = format!("effective uclamp.{end}");
+    let value = value_of(&tree.text(DETAILS)?, &name)?.parse().ok().filter(|value| *value <= FULL)?;
+    Some(Fact::new(value, format!("{DETAILS} {name}")))
 }
 
 /// The policy in the words of `sched(7)`, with the priority of those that have one.
-fn policy(number: i32, priority: i32) -> Option<String> {
+fn policy_name(number: i32, priority: i32) -> Option<String> {
     const NAMES: [&str; 8] =
         [USUAL_POLICY, "SCHED_FIFO", "SCHED_RR", "SCHED_BATCH", "", "SCHED_IDLE", "SCHED_DEADLINE", "SCHED_EXT"];
     let name = NAMES.get(usize::try_from(number).ok()?).filter(|name| !name.is_empty())?;
@@ -77,7 +89,7 @@ fn policy(number: i32, priority: i32) -> Option<String> {
 }
 
 /// The class in the words of `ionice(1)`. Without one the nice value decides.
-fn io_class(class: u32, level: u32) -> Option<String> {
+fn io_class_name(class: u32, level: u32) -> Option<String> {
     match class {
         0 => Some("none".to_owned()),
         1 => Some(format!("real-time {level}")),
@@ -104,7 +116,7 @@ mod tests {
         std::fs::write(place.join("timerslack_ns"), "50000\n").unwrap();
         let sched = "uclamp.min   :    0\neffective uclamp.min   :    128\neffective uclamp.max   :   512\n";
         std::fs::write(place.join("sched"), sched).unwrap();
-        let found = read(&Tree::at(keep.path()), false);
+        let found = Scheduling::read(&Tree::at(keep.path()));
         assert_eq!(found.policy.unwrap().value, "SCHED_IDLE");
         assert_eq!((found.nice.unwrap().value, found.timer_slack_ns.unwrap().value), (5, 50_000));
         assert_eq!((found.clamp_low.unwrap().value, found.clamp_high.unwrap().value), (128, 512));
@@ -113,9 +125,9 @@ mod tests {
 
     #[test]
     fn priorities_have_the_names_of_the_manuals() {
-        assert_eq!(policy(1, 10).as_deref(), Some("SCHED_FIFO 10"));
-        assert_eq!((policy(4, 0), policy(-1, 0), policy(99, 0)), (None, None, None));
-        assert_eq!(io_class(2, 4).as_deref(), Some("best-effort 4"));
-        assert_eq!(io_class(7, 0), None);
+        assert_eq!(policy_name(1, 10).as_deref(), Some("SCHED_FIFO 10"));
+        assert_eq!((policy_name(4, 0), policy_name(-1, 0), policy_name(99, 0)), (None, None, None));
+        assert_eq!(io_class_name(2, 4).as_deref(), Some("best-effort 4"));
+        assert_eq!(io_class_name(7, 0), None);
     }
 }

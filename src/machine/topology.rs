@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::CPUS;
 use super::cpu_list::CpuList;
 use super::fact::{Claims, Fact};
 use super::tree::Tree;
@@ -10,8 +11,6 @@ use super::tree::Tree;
 /// Part of a core's speed up to which another one is smaller. Favoured cores of one type differ by a bin or two of turbo (a few per
 /// cent), and cores of other types by a seventh and more.
 pub(super) const SMALLER_CORE: f64 = 0.85;
-
-const CPUS: &str = "/sys/devices/system/cpu";
 
 /// What kind of core a logical CPU is, among the cores of its machine.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]

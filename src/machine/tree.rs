@@ -44,6 +44,12 @@ impl Tree {
         self.live
     }
 
+    /// True where a filter looks at the system calls of this process: it may kill who makes a call that it does not know.
+    pub fn is_filtered(&self) -> bool {
+        let status = self.text("/proc/self/status").unwrap_or_default();
+        value_of(&status, "Seccomp").is_some_and(|mode| mode != "0")
+    }
+
     /// Where a path of the described machine lies. A symbolic link in a captured tree that points outside of it would
     /// silently answer with the live machine's facts, so it counts as absent.
     fn locate(&self, path: &str) -> Option<PathBuf> {

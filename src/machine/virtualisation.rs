@@ -3,7 +3,7 @@
 use super::cpuid::Cpuid;
 use super::fact::{Claims, Fact};
 use super::mount;
-use super::tree::{Tree, value_of};
+use super::tree::Tree;
 
 /// Words in the firmware's names of maker and product that only virtual machines have. Both names are looked at as one
 /// text, because `Google` and `Microsoft Corporation` also make real machines.
@@ -91,9 +91,4 @@ fn overlay_root(tree: &Tree) -> Option<Fact<String>> {
     let mounts = mount::read(tree);
     let root = mount::holding(&mounts, std::path::Path::new("/"))?;
     (root.file_system == "overlay").then(|| Fact::new("root on overlay".to_owned(), mount::MOUNTS))
-}
-
-/// The process that traces this process. `None` when there is none.
-pub(super) fn tracer(status: &str) -> Option<u32> {
-    value_of(status, "TracerPid")?.parse().ok().filter(|process| *process > 0)
 }

@@ -20,8 +20,8 @@ use super::practice::Practice;
 use super::quantity::{Better, Unit};
 use super::remote::Remote;
 use super::verdict::{AgainstPrediction, Trust};
-use crate::machine::Machine;
 use crate::machine::engine::Engine;
+use crate::machine::{Machine, Mark};
 use crate::sys::file;
 
 /// Version of the format.
@@ -37,9 +37,6 @@ const MOST_RESULTS: usize = 10_000;
 
 /// Confidence of an interval that does not say another.
 const LEVEL: f64 = 0.95;
-
-/// Rows of the machine's description that change by the minute: a difference of theirs says nothing about two runs.
-const FLEETING: [&str; 4] = ["frequency when read", "available", "swap in use", "its free space"];
 
 /// A run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -346,7 +343,7 @@ pub fn remote(remote: &Remote) -> Vec<String> {
 pub fn facts(machine: &Machine) -> BTreeMap<String, String> {
     let mut facts = BTreeMap::new();
     for section in machine.sections() {
-        for row in section.rows.into_iter().filter(|row| !FLEETING.contains(&row.name.as_str())) {
+        for row in section.rows.into_iter().filter(|row| !row.marks.contains(&Mark::Fleeting)) {
             facts.insert(format!("{}: {}", section.title, row.name), row.value);
         }
     }

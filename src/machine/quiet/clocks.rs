@@ -1,13 +1,11 @@
 //! Checks on what drives the clocks: frequency, counter, idle states, interrupts, power.
 
-use super::{Effect, EffectUnit, Finding, View};
-
-const CPUS: &str = "/sys/devices/system/cpu";
-/// How long an idle CPU of a guest polls for work before it returns to the host.
-const GUEST_POLL: &str = "/sys/module/haltpoll/parameters/guest_halt_poll_ns";
+use super::EffectUnit::{Microseconds, Percent};
+use super::{Check, View};
+use crate::machine::{CPUS, FAST_CLOCKS, LogicalCpu};
 
 /// Highest and lowest frequency of the fastest CPU that can be used.
-fn range_hertz(view: &View<'_>, low: impl Fn(&crate::machine::LogicalCpu) -> Option<f64>) -> Option<(f64, f64)> {
+fn range_hertz(view: &View<'_>, low: impl Fn(&LogicalCpu) -> Option<f64>) -> Option<(f64, f64)> {
     let usable = view.machine.usable_cpus();
     view.machine
         .cpu
@@ -24,107 +22,85 @@ fn slowdown((low, high): (f64, f64)) -> f64 {
 }
 
 /// A governor that follows the load starts every batch at a low frequency.
-pub(super) fn governor(view: &View<'_>) -> Finding {
-    let kernel = &view.machine.kernel;
-    let Some(governor) = &kernel.governor else {
+pub(super) fn governor(view: &View<'_>) -> Check {
+    let Some(governor) = &view.machine.kernel.governor else {
         let why = if view.machine.is_guest() {
             "the host sets the core clock"
         } else {
             "the firmware sets it, or no driver is loaded"
         };
-        return Finding::Unknown(format!("no frequency driver is visible: {why}"));
+        return Check::unknown(format!("no frequency driver is visible: {why}"));
     };
     if governor.value == "performance" {
-        return Finding::Fine("all CPUs use the performance governor".to_owned());
+        return Check::fine("all CPUs use the performance governor");
     }
     let worst = range_hertz(view, |cpu| cpu.minimum_hertz).map_or(100.0, slowdown);
-    let effect = Effect::percent(
-        "times in nanoseconds (costs in core cycles do not change)",
-        (0.0, worst),
-        "none after the clock has risen, up to the ratio of highest to lowest frequency before that",
-    );
-    let remedy = format!("echo performance | sudo tee {CPUS}/cpu*/cpufreq/scaling_governor");
-    Finding::Problem(format!("frequency governor {}", governor.value), Some(effect), Some(remedy))
+    let spoils = "times in nanoseconds (costs in core cycles do not change)";
+    let reason = "none after the clock has risen, up to the ratio of highest to lowest frequency before that";
+    Check::problem(format!("frequency governor {}", governor.value))
+        .spoils(spoils, (0.0, worst), Percent, reason)
+        .fix(format!("echo performance | sudo tee {CPUS}/cpu*/cpufreq/scaling_governor"))
 }
 
 /// Turbo makes the frequency depend on temperature and on the neighbours.
-pub(super) fn turbo(view: &View<'_>) -> Finding {
+pub(super) fn turbo(view: &View<'_>) -> Check {
     let Some(turbo) = &view.machine.kernel.turbo else {
-        return Finding::Unknown("no file reports whether turbo (above the nominal frequency) is allowed".to_owned());
+        return Check::unknown("no file reports whether turbo (above the nominal frequency) is allowed");
     };
     if !turbo.value {
-        return Finding::Fine("turbo is off".to_owned());
+        return Check::fine("turbo is off");
     }
-    let effect = Effect::percent(
-        "times in nanoseconds, mainly of several threads (costs in core cycles do not change)",
-        (0.0, range_hertz(view, |cpu| cpu.base_hertz.as_ref().map(|fact| fact.value)).map_or(40.0, slowdown)),
-        "up to the ratio of highest to nominal frequency, depending on temperature, power and the number of busy cores",
-    );
-    let remedy = if turbo.source.ends_with("no_turbo") {
-        format!("echo 1 | sudo tee {}", turbo.source)
-    } else {
-        format!("echo 0 | sudo tee {}", turbo.source)
-    };
-    Finding::Problem("turbo is on".to_owned(), Some(effect), Some(remedy))
+    let worst = range_hertz(view, |cpu| cpu.base_hertz.as_ref().map(|fact| fact.value)).map_or(40.0, slowdown);
+    let spoils = "times in nanoseconds, mainly of several threads (costs in core cycles do not change)";
+    let reason =
+        "up to the ratio of highest to nominal frequency, depending on temperature, power and the number of busy cores";
+    let off = u32::from(turbo.source.ends_with("no_turbo"));
+    Check::problem("turbo is on")
+        .spoils(spoils, (0.0, worst), Percent, reason)
+        .fix(format!("echo {off} | sudo tee {}", turbo.source))
 }
 
-/// Clock sources that programs read without entering the kernel.
-const FAST_CLOCKS: &[&str] = &["tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter"];
-
 /// The counter must tick evenly, and the kernel must believe it.
-pub(super) fn clock(view: &View<'_>) -> Finding {
+pub(super) fn clock(view: &View<'_>) -> Check {
     let machine = view.machine;
     let Some(source) = &machine.kernel.clock_source else {
-        return Finding::Unknown("the kernel's clock source cannot be read".to_owned());
+        return Check::unknown("the kernel's clock source cannot be read");
     };
     if !FAST_CLOCKS.contains(&source.value.as_str()) {
-        let effect = Effect::new(
-            "every interval timed with the system clock",
-            (0.3, 2.0),
-            EffectUnit::Microseconds,
-            "a read of this clock enters the kernel and reads a slow device",
-        );
-        let available = machine.kernel.clock_sources_available.iter().any(|name| name == "tsc");
-        let remedy = if available {
+        let remedy = if machine.kernel.clock_sources_available.iter().any(|name| name == "tsc") {
             format!("echo tsc | sudo tee {}", source.source)
         } else {
             "find out why the kernel rejected the counter: sudo dmesg | grep -i -e tsc -e clocksource".to_owned()
         };
-        return Finding::Problem(format!("clock source {}", source.value), Some(effect), Some(remedy));
+        let reason = "a read of this clock enters the kernel and reads a slow device";
+        return Check::problem(format!("clock source {}", source.value))
+            .spoils("every interval timed with the system clock", (0.3, 2.0), Microseconds, reason)
+            .fix(remedy);
     }
     if machine.cpu.counter_is_invariant() {
-        return Finding::Fine(format!("the counter is invariant and the clock source is {}", source.value));
+        return Check::fine(format!("the counter is invariant and the clock source is {}", source.value));
     }
-    let effect =
-        Effect::percent("every time", (0.0, 50.0), "the counter follows the frequency or stops in idle states");
-    let detail = format!("clock source {}, but the processor does not report an invariant counter", source.value);
-    Finding::Problem(detail, Some(effect), None)
+    Check::problem(format!("clock source {}, but the processor does not report an invariant counter", source.value))
+        .spoils("every time", (0.0, 50.0), Percent, "the counter follows the frequency or stops in idle states")
 }
 
 /// Waking a CPU from a deep idle state takes longer than what is measured.
-pub(super) fn idle(view: &View<'_>) -> Finding {
+pub(super) fn idle(view: &View<'_>) -> Check {
+    /// How long an idle CPU of a guest polls for work before it returns to the host.
+    const GUEST_POLL: &str = "/sys/module/haltpoll/parameters/guest_halt_poll_ns";
     let kernel = &view.machine.kernel;
     let spoils = "wake-ups: context switches between CPUs, round trips, thread and process creation";
     let entered = kernel.idle_states.iter().filter(|state| !state.disabled);
     let deepest = entered.filter_map(|state| Some((state.exit_microseconds?, &state.name))).max();
     match deepest {
         Some((time, name)) if time > 1 => {
-            let effect = Effect::new(
-                spoils,
-                (0.0, f64::from(time)),
-                EffectUnit::Microseconds,
-                "time to leave that state, as its driver reports",
-            );
-            let remedy = format!("echo 1 | sudo tee {CPUS}/cpu*/cpuidle/state[1-9]*/disable");
-            Finding::Problem(
-                format!("idle CPUs enter states as deep as {name} ({time} µs to wake up)"),
-                Some(effect),
-                Some(remedy),
-            )
+            let reason = "time to leave that state, as its driver reports";
+            Check::problem(format!("idle CPUs enter states as deep as {name} ({time} µs to wake up)"))
+                .spoils(spoils, (0.0, f64::from(time)), Microseconds, reason)
+                .fix(format!("echo 1 | sudo tee {CPUS}/cpu*/cpuidle/state[1-9]*/disable"))
         }
         _ if view.machine.is_guest() => {
             let reason = "an idle CPU of a guest returns to the host, which then has to schedule it again";
-            let effect = Effect::new(spoils, (5.0, 50.0), EffectUnit::Microseconds, reason);
             let host = "on the host: sudo sh -c 'echo 200000 > /sys/module/kvm/parameters/halt_poll_ns'";
             // Present where the guest itself can poll before it gives its CPU back.
             let remedy = if view.tree.exists(GUEST_POLL) {
@@ -132,35 +108,33 @@ pub(super) fn idle(view: &View<'_>) -> Finding {
             } else {
                 host.to_owned()
             };
-            Finding::Problem("idle CPUs return to the hypervisor".to_owned(), Some(effect), Some(remedy))
+            Check::problem("idle CPUs return to the hypervisor")
+                .spoils(spoils, (5.0, 50.0), Microseconds, reason)
+                .fix(remedy)
         }
-        Some((_, name)) => Finding::Fine(format!("the deepest idle state is {name}")),
-        None => Finding::Unknown("no idle driver is visible".to_owned()),
+        Some((_, name)) => Check::fine(format!("the deepest idle state is {name}")),
+        None => Check::unknown("no idle driver is visible"),
     }
 }
 
 /// The timer interrupt hits every batch that is longer than its period.
-pub(super) fn tick(view: &View<'_>) -> Finding {
+pub(super) fn tick(view: &View<'_>) -> Check {
     let kernel = &view.machine.kernel;
     if let Some(tickless) = &kernel.tickless {
-        return Finding::Fine(format!("CPUs {} run without timer interrupts. Choose one with --cpu", tickless.value));
+        return Check::fine(format!("CPUs {} run without timer interrupts. Choose one with --cpu", tickless.value));
     }
     if kernel.release.is_none() {
-        return Finding::Unknown("the kernel is unknown".to_owned());
+        return Check::unknown("the kernel is unknown");
     }
     // One interrupt costs 1 to 5 µs with the cache lines that it takes away.
-    let rate =
-        kernel.tick_hertz.as_ref().map_or((100.0, 1000.0), |fact| (f64::from(fact.value), f64::from(fact.value)));
-    let effect = Effect::percent(
-        "batches with a timer interrupt",
-        (rate.0 * 1e-6 * 100.0, rate.1 * 5e-6 * 100.0),
-        "1 to 5 µs for each interrupt, at the kernel's timer rate",
-    );
-    Finding::Normal("every CPU has timer interrupts".to_owned(), effect)
+    let (least, most) = kernel.tick_hertz.as_ref().map_or((100, 1000), |fact| (fact.value, fact.value));
+    let range = (f64::from(least) * 1e-6 * 100.0, f64::from(most) * 5e-6 * 100.0);
+    let reason = "1 to 5 µs for each interrupt, at the kernel's timer rate";
+    Check::fine("every CPU has timer interrupts").spoils("batches with a timer interrupt", range, Percent, reason)
 }
 
 /// A battery makes the firmware lower the frequencies.
-pub(super) fn power(view: &View<'_>) -> Finding {
+pub(super) fn power(view: &View<'_>) -> Check {
     const SUPPLIES: &str = "/sys/class/power_supply";
     let tree = &view.tree;
     let names = tree.names(SUPPLIES);
@@ -171,15 +145,12 @@ pub(super) fn power(view: &View<'_>) -> Finding {
         system.iter().find(|name| text(name, "type") == "Battery" && text(name, "status") == "Discharging");
     match discharging {
         Some(name) => {
-            let effect = Effect::percent(
-                "all times",
-                (0.0, 100.0),
-                "on battery the firmware halves the frequencies, and lowers them more when the charge is low",
-            );
-            let remedy = "connect the machine to mains power".to_owned();
-            Finding::Problem(format!("running on battery {name}"), Some(effect), Some(remedy))
+            let reason = "on battery the firmware halves the frequencies, and lowers them more when the charge is low";
+            Check::problem(format!("running on battery {name}"))
+                .spoils("all times", (0.0, 100.0), Percent, reason)
+                .fix("connect the machine to mains power")
         }
-        None if system.is_empty() => Finding::Fine("no battery".to_owned()),
-        None => Finding::Fine("not running on battery".to_owned()),
+        None if system.is_empty() => Check::fine("no battery"),
+        None => Check::fine("not running on battery"),
     }
 }

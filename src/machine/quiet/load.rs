@@ -2,68 +2,60 @@
 
 use procfs_core::{FromRead, LoadAverage};
 
-use super::{Effect, EffectUnit, Finding, View};
+use super::EffectUnit::{Microseconds, Percent};
+use super::{Check, View};
+use crate::machine::scheduling::{FULL, USUAL_POLICY, USUAL_SLACK};
+use crate::machine::wording::bytes;
+
+/// What to do about tasks that take CPUs.
+const STOP_TASKS: &str = "find these tasks and stop them: top -b -n 1 | head -20";
 
 /// A thread on the other half of the core takes execution units and cache.
-pub(super) fn siblings(view: &View<'_>) -> Finding {
+pub(super) fn siblings(view: &View<'_>) -> Check {
     let machine = view.machine;
     let known: Vec<_> = machine.cpu.logical.iter().filter(|cpu| !cpu.siblings.is_empty()).collect();
     if known.is_empty() {
-        return Finding::Unknown("the topology is unknown".to_owned());
+        return Check::unknown("the topology is unknown");
     }
     let paired = known.iter().filter(|cpu| cpu.siblings.len() > 1).count();
     if paired == 0 {
         let hidden =
             if machine.is_guest() { " (a guest does not see whether the host's cores are shared)" } else { "" };
-        return Finding::Fine(format!("no two CPUs share a core{hidden}"));
+        return Check::fine(format!("no two CPUs share a core{hidden}"));
     }
-    let effect = Effect::percent(
-        "throughput, bandwidth and cache latency while the core's other thread is busy",
-        (0.0, 100.0),
-        "two threads share execution units, buffers and private caches. Chains of dependent operations suffer least",
-    );
-    let remedy = "echo off | sudo tee /sys/devices/system/cpu/smt/control".to_owned();
-    Finding::Problem(
-        format!("{paired} of {} CPUs share their core with another CPU", known.len()),
-        Some(effect),
-        Some(remedy),
-    )
+    let spoils = "throughput, bandwidth and cache latency while the core's other thread is busy";
+    let reason =
+        "two threads share execution units, buffers and private caches. Chains of dependent operations suffer least";
+    Check::problem(format!("{paired} of {} CPUs share their core with another CPU", known.len()))
+        .spoils(spoils, (0.0, 100.0), Percent, reason)
+        .fix("echo off | sudo tee /sys/devices/system/cpu/smt/control")
 }
 
 /// Time that the hypervisor gave to something else although this guest had work.
-pub(super) fn steal(view: &View<'_>) -> Finding {
+pub(super) fn steal(view: &View<'_>) -> Check {
     /// Below this part nothing can be distinguished from the grain of the kernel's accounting.
     const NOTICEABLE: f64 = 0.001;
-    let Some(sample) = &view.sample else {
-        return Finding::Unknown("/proc/stat cannot be read".to_owned());
-    };
+    let Some(sample) = &view.sample else { return Check::unknown("/proc/stat cannot be read") };
     let Some(stolen) = sample.total.stolen() else {
-        return Finding::Unknown("no CPU time is recorded in /proc/stat".to_owned());
+        return Check::unknown("no CPU time is recorded in /proc/stat");
     };
     let percent = stolen * 100.0;
+    let detail = format!("{percent:.2} % of the requested CPU time was stolen since boot");
     if stolen < NOTICEABLE {
-        return Finding::Fine(format!("{percent:.2} % of the requested CPU time was stolen since boot"));
+        return Check::fine(detail);
     }
-    let effect = Effect::percent(
-        "every time, in bursts",
-        (percent, percent * 10.0),
-        "the average since boot. The host takes slices of a millisecond or more, so single batches lose far more",
-    );
-    let remedy = "use a machine with dedicated CPUs, or measure at another time".to_owned();
-    Finding::Problem(
-        format!("{percent:.2} % of the requested CPU time was stolen since boot"),
-        Some(effect),
-        Some(remedy),
-    )
+    let reason =
+        "the average since boot. The host takes slices of a millisecond or more, so single batches lose far more";
+    Check::problem(detail)
+        .spoils("every time, in bursts", (percent, percent * 10.0), Percent, reason)
+        .fix("use a machine with dedicated CPUs, or measure at another time")
 }
 
 /// Tasks that run now, which the load average only shows a minute later, and waits for disks are none.
-pub(super) fn load(view: &View<'_>) -> Finding {
+pub(super) fn load(view: &View<'_>) -> Check {
     /// A quarter of the CPUs busy still leaves idle ones to every experiment but those that use all of them.
     const BUSY_PART: f64 = 0.25;
-    let Some(sample) = &view.sample else {
-        return Finding::Unknown("/proc/stat cannot be read".to_owned());
-    };
+    let Some(sample) = &view.sample else { return Check::unknown("/proc/stat cannot be read") };
     let average = view.tree.bytes("/proc/loadavg").and_then(|bytes| LoadAverage::from_read(bytes.as_slice()).ok());
     let average =
         average.map(|load| format!(", load average {} {} {}", load.one, load.five, load.fifteen)).unwrap_or_default();
@@ -73,28 +65,25 @@ pub(super) fn load(view: &View<'_>) -> Finding {
     let tasks = if sample.running == 2 { "1 other task is".to_owned() } else { format!("{others} other tasks are") };
     let detail = format!("{tasks} running on {cpus} CPUs{average}");
     if others <= cpus * BUSY_PART {
-        return Finding::Fine(detail);
+        return Check::fine(detail);
     }
-    let effect = Effect::percent(
-        "every time, mainly with several threads and in bandwidth",
-        (0.0, others / cpus * 100.0),
-        "the fair share of the other tasks, where the scheduler cannot place them on other CPUs",
-    );
-    Finding::Problem(detail, Some(effect), Some("find these tasks and stop them: top -b -n 1 | head -20".to_owned()))
+    let reason = "the fair share of the other tasks, where the scheduler cannot place them on other CPUs";
+    let spoils = "every time, mainly with several threads and in bandwidth";
+    Check::problem(detail).spoils(spoils, (0.0, others / cpus * 100.0), Percent, reason).fix(STOP_TASKS)
 }
 
 /// The part of the time in which some task waited for a CPU.
-pub(super) fn pressure(view: &View<'_>) -> Finding {
+pub(super) fn pressure(view: &View<'_>) -> Check {
     const FILE: &str = "/proc/pressure/cpu";
     let Some(waiting) = view.tree.text(FILE).and_then(|text| waiting_percent(&text)) else {
-        return Finding::Unknown(format!("{FILE} cannot be read (kernel without PSI, or psi=0)"));
+        return Check::unknown(format!("{FILE} cannot be read (kernel without PSI, or psi=0)"));
     };
     let detail = format!("tasks waited for a CPU in {waiting:.1} % of the last 10 s");
     if waiting < 1.0 {
-        return Finding::Fine(detail);
+        return Check::fine(detail);
     }
-    let effect = Effect::percent("every time", (0.0, waiting), "a batch takes longer by the time that it waits");
-    Finding::Problem(detail, Some(effect), Some("find these tasks and stop them: top -b -n 1 | head -20".to_owned()))
+    let reason = "a batch takes longer by the time that it waits";
+    Check::problem(detail).spoils("every time", (0.0, waiting), Percent, reason).fix(STOP_TASKS)
 }
 
 /// The last ten seconds' average of the `some` line. Kernels before 5.13 write no `full` line for CPUs, so a reader that
@@ -106,114 +95,159 @@ fn waiting_percent(text: &str) -> Option<f64> {
 }
 
 /// A quota stops all threads of the group for the rest of its period.
-pub(super) fn quota(view: &View<'_>) -> Finding {
+pub(super) fn quota(view: &View<'_>) -> Check {
     let machine = view.machine;
     let Some(quota) = &machine.limits.cpu_quota else {
         return match machine.limits.cgroup_version {
-            Some(_) => Finding::Fine("the control groups set no CPU quota".to_owned()),
-            None => Finding::Unknown("no control group is visible".to_owned()),
+            Some(_) => Check::fine("the control groups set no CPU quota"),
+            None => Check::unknown("no control group is visible"),
         };
     };
     let usable = machine.usable_cpus().len() as f64;
     let detail = format!("the quota allows {} CPUs of time on {usable} CPUs", quota.value);
     if usable > 0.0 && quota.value >= usable {
-        return Finding::Fine(detail);
+        return Check::fine(detail);
     }
-    let worst =
-        if quota.value < 1.0 { (1.0 / quota.value - 1.0) * 100.0 } else { (usable / quota.value - 1.0) * 100.0 };
-    let spoils = if quota.value < 1.0 { "every time" } else { "times with more threads than the quota allows" };
-    let effect =
-        Effect::percent(spoils, (0.0, worst), "when the quota is used up, all threads stop until the period ends");
+    let (spoils, wanted) =
+        if quota.value < 1.0 { ("every time", 1.0) } else { ("times with more threads than the quota allows", usable) };
+    let reason = "when the quota is used up, all threads stop until the period ends";
     let value = if quota.source.ends_with("cpu.max") { "max" } else { "-1" };
-    let remedy = format!("outside the container: echo {value} | sudo tee {}", quota.source);
-    Finding::Problem(detail, Some(effect), Some(remedy))
+    Check::problem(detail)
+        .spoils(spoils, (0.0, (wanted / quota.value - 1.0) * 100.0), Percent, reason)
+        .fix(format!("outside the container: echo {value} | sudo tee {}", quota.source))
 }
 
 /// CPUs that exist and may not be used.
-pub(super) fn affinity(view: &View<'_>) -> Finding {
+pub(super) fn affinity(view: &View<'_>) -> Check {
     let machine = view.machine;
     let (online, usable) = (machine.cpu.online(), machine.usable_cpus());
     if machine.limits.affinity.is_empty() {
-        return Finding::Unknown("the affinity mask cannot be read".to_owned());
+        return Check::unknown("the affinity mask cannot be read");
     }
     if let Some(list) = &machine.cpu.virtual_online {
-        let detail =
-            format!("CPUs {usable} are allowed. {} ({}) is virtual and gives no real numbers", list.source, list.value);
-        return Finding::Fine(detail);
+        let virtual_list = format!("{} ({}) is virtual and gives no real numbers", list.source, list.value);
+        return Check::fine(format!("CPUs {usable} are allowed. {virtual_list}"));
     }
     if usable.len() >= online.len() {
-        return Finding::Fine(format!("all CPUs ({usable}) are allowed"));
+        return Check::fine(format!("all CPUs ({usable}) are allowed"));
     }
-    let detail =
-        format!("only CPUs {usable} of {online} are allowed, so larger placements and thread counts are skipped");
-    let remedy = format!("taskset --cpu-list {online} sysdyno run (within the limits of the control group)");
-    Finding::Problem(detail, None, Some(remedy))
+    Check::problem(format!(
+        "only CPUs {usable} of {online} are allowed, so larger placements and thread counts are skipped"
+    ))
+    .fix(format!("taskset --cpu-list {online} sysdyno run (within the limits of the control group)"))
+}
+
+/// Policy, priorities, timer slack and clamps that a shell or a service manager set.
+pub(super) fn priority(view: &View<'_>) -> Check {
+    let found = &view.machine.limits.scheduling;
+    let Some(policy) = &found.policy else {
+        return Check::unknown("/proc/self/stat does not report the scheduling policy");
+    };
+    let nice = found.nice.as_ref().map_or(0, |nice| nice.value);
+    let slack = found.timer_slack_ns.as_ref().map_or(USUAL_SLACK, |slack| slack.value);
+    let low = found.clamp_low.as_ref().map_or(0, |clamp| clamp.value);
+    let high = found.clamp_high.as_ref().map_or(FULL, |clamp| clamp.value);
+    let io_class = found.io_class.as_ref().map_or("none", |class| class.value.as_str());
+    let late = slack as f64 / 1e3;
+    let slower = (f64::from(FULL) / f64::from(high.max(1)) - 1.0) * 100.0;
+    let settings = [
+        (
+            policy.value != USUAL_POLICY,
+            format!("policy {}", policy.value),
+            ("context switches and wake-ups", (0.0, 100.0), Percent),
+            "the scheduler treats wake-ups of this policy in another way, and other tasks go first or wait",
+        ),
+        (
+            nice != 0,
+            format!("nice value {nice}"),
+            ("every time", (0.0, share_lost(nice)), Percent),
+            "each step of the nice value is a quarter more or less of the CPU, while another task wants it",
+        ),
+        (
+            !["none", "best-effort 4"].contains(&io_class),
+            format!("I/O class {io_class}"),
+            ("file results", (0.0, 100.0), Percent),
+            "the scheduler of the device lets other requests go first or wait",
+        ),
+        (
+            slack != USUAL_SLACK,
+            format!("timer slack {late} µs"),
+            ("waits with a time limit", (0.0, late), Microseconds),
+            "timers fire this much later at most",
+        ),
+        (
+            (low, high) != (0, FULL),
+            format!("utilisation clamps {low} to {high}"),
+            ("times in nanoseconds (costs in core cycles do not change)", (0.0, slower), Percent),
+            "the frequency governor believes in another load than there is",
+        ),
+    ];
+    let unusual: Vec<_> = settings.into_iter().filter(|(is_unusual, ..)| *is_unusual).collect();
+    let Some(&(.., (spoils, range, unit), reason)) = unusual.first() else {
+        return Check::fine(format!("policy {}, nice value {nice}", policy.value));
+    };
+    let named: Vec<&str> = unusual.iter().map(|(_, name, ..)| name.as_str()).collect();
+    Check::problem(named.join(", "))
+        .spoils(spoils, range, unit, reason)
+        .fix("start sysdyno from a shell or service that sets none of these")
+}
+
+/// How much longer a task takes next to one of the usual nice value, in per cent, compared with equal shares.
+fn share_lost(nice: i32) -> f64 {
+    const STEP: f64 = 1.25;
+    (STEP.powi(nice.max(0)) - 1.0) * 50.0
 }
 
 /// Pages that come back from disk.
-pub(super) fn swap(view: &View<'_>) -> Finding {
+pub(super) fn swap(view: &View<'_>) -> Check {
     let memory = &view.machine.memory;
     match (&memory.swap_total_bytes, &memory.swap_used_bytes) {
-        (Some(total), _) if total.value == 0 => Finding::Fine("no swap".to_owned()),
-        (Some(_), Some(used)) if used.value == 0 => Finding::Fine("swap exists and is unused".to_owned()),
+        (Some(total), _) if total.value == 0 => Check::fine("no swap"),
+        (Some(_), Some(used)) if used.value == 0 => Check::fine("swap exists and is unused"),
         (Some(_), Some(used)) => {
-            let effect = Effect::new(
-                "memory results, for each page that was swapped out",
-                (50.0, 10_000.0),
-                EffectUnit::Microseconds,
-                "a read from the swap device, from solid-state (fast) to a rotating disk (slow)",
-            );
-            let detail = format!("{} of swap are in use", crate::machine::wording::bytes(used.value));
-            Finding::Problem(detail, Some(effect), Some("sudo swapoff -a".to_owned()))
+            let spoils = "memory results, for each page that was swapped out";
+            let reason = "a read from the swap device, from solid-state (fast) to a rotating disk (slow)";
+            Check::problem(format!("{} of swap are in use", bytes(used.value)))
+                .spoils(spoils, (50.0, 10_000.0), Microseconds, reason)
+                .fix("sudo swapoff -a")
         }
-        _ => Finding::Unknown("/proc/meminfo does not report swap".to_owned()),
+        _ => Check::unknown("/proc/meminfo does not report swap"),
     }
 }
 
 /// What takes memory back although it is not short.
-pub(super) fn reclaim(view: &View<'_>) -> Finding {
+pub(super) fn reclaim(view: &View<'_>) -> Check {
     let found = &view.machine.memory.reclaimers;
     if found.is_empty() {
         return if view.tree.exists("/sys/kernel/mm") {
-            Finding::Fine("no early reclaim of memory is visible".to_owned())
+            Check::fine("no early reclaim of memory is visible")
         } else {
-            Finding::Unknown("/sys/kernel/mm cannot be read".to_owned())
+            Check::unknown("/sys/kernel/mm cannot be read")
         };
     }
     let all: Vec<String> = found.iter().map(|fact| format!("{} ({})", fact.value, fact.source)).collect();
-    let effect = Effect::percent(
-        "the size of the whole file cache (--full-cache), and files that should be warm",
-        (0.0, 100.0),
-        "the kernel drops cached data that is not read again for some time, even while memory is free",
-    );
-    Finding::Problem(
-        format!("the kernel reclaims memory before memory is short: {}", all.join("; ")),
-        Some(effect),
-        Some(
-            "stop the reclaim during the measurement: echo off | sudo tee /sys/kernel/mm/damon/admin/kdamonds/*/state"
-                .to_owned(),
-        ),
-    )
+    let spoils = "the size of the whole file cache (--full-cache), and files that should be warm";
+    let reason = "the kernel drops cached data that is not read again for some time, even while memory is free";
+    Check::problem(format!("the kernel reclaims memory before memory is short: {}", all.join("; ")))
+        .spoils(spoils, (0.0, 100.0), Percent, reason)
+        .fix("stop the reclaim during the measurement: echo off | sudo tee /sys/kernel/mm/damon/admin/kdamonds/*/state")
 }
 
 /// The kernel unmaps pages to see who uses them.
-pub(super) fn numa_balancing(view: &View<'_>) -> Finding {
+pub(super) fn numa_balancing(view: &View<'_>) -> Check {
     const SWITCH: &str = "/proc/sys/kernel/numa_balancing";
     match (view.machine.memory.nodes.len(), view.tree.parsed::<u32>(SWITCH)) {
-        (0, _) => Finding::Unknown("the NUMA nodes are unknown".to_owned()),
-        (1, _) => Finding::Fine("one NUMA node".to_owned()),
-        (_, None) => Finding::Unknown(format!("{SWITCH} cannot be read")),
+        (0, _) => Check::unknown("the NUMA nodes are unknown"),
+        (1, _) => Check::fine("one NUMA node"),
+        (_, None) => Check::unknown(format!("{SWITCH} cannot be read")),
         (nodes, Some(switch)) if switch.value == 0 => {
-            Finding::Fine(format!("{nodes} NUMA nodes, no automatic balancing"))
+            Check::fine(format!("{nodes} NUMA nodes, no automatic balancing"))
         }
         (nodes, Some(_)) => {
-            let effect = Effect::percent(
-                "memory latency and bandwidth",
-                (0.0, 10.0),
-                "faults on pages that the kernel unmaps to watch them, and their migration",
-            );
-            let remedy = format!("echo 0 | sudo tee {SWITCH}");
-            Finding::Problem(format!("automatic balancing between {nodes} NUMA nodes"), Some(effect), Some(remedy))
+            let reason = "faults on pages that the kernel unmaps to watch them, and their migration";
+            Check::problem(format!("automatic balancing between {nodes} NUMA nodes"))
+                .spoils("memory latency and bandwidth", (0.0, 10.0), Percent, reason)
+                .fix(format!("echo 0 | sudo tee {SWITCH}"))
         }
     }
 }

@@ -5,7 +5,6 @@
 
 mod clocks;
 mod load;
-mod priority;
 mod sample;
 mod surroundings;
 
@@ -65,24 +64,6 @@ pub enum EffectUnit {
     Microseconds,
 }
 
-impl Effect {
-    fn new(spoils: &str, (low, high): (f64, f64), unit: EffectUnit, reason: &str) -> Effect {
-        // Three decimals are more than any of these ranges is known to.
-        let round = |value: f64| (value * 1e3).round() / 1e3;
-        Effect {
-            spoils: spoils.to_owned(),
-            low: round(low),
-            high: round(high.max(low)),
-            unit,
-            reason: reason.to_owned(),
-        }
-    }
-
-    fn percent(spoils: &str, range: (f64, f64), reason: &str) -> Effect {
-        Effect::new(spoils, range, EffectUnit::Percent, reason)
-    }
-}
-
 impl std::fmt::Display for Effect {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let unit = match self.unit {
@@ -94,27 +75,38 @@ impl std::fmt::Display for Effect {
     }
 }
 
-/// What a check finds.
-enum Finding {
-    /// Nothing that spoils.
-    Fine(String),
-    /// A normal condition that costs something.
-    Normal(String, Effect),
-    /// Something that spoils.
-    Problem(String, Option<Effect>, Option<String>),
-    /// The check could not look.
-    Unknown(String),
-}
+impl Check {
+    fn of(ok: bool, known: bool, detail: impl Into<String>) -> Check {
+        Check { check: String::new(), ok, known, detail: detail.into(), effect: None, remedy: None }
+    }
 
-impl Finding {
-    fn into_check(self, name: &str) -> Check {
-        let (ok, known, detail, effect, remedy) = match self {
-            Finding::Fine(detail) => (true, true, detail, None, None),
-            Finding::Normal(detail, effect) => (true, true, detail, Some(effect), None),
-            Finding::Problem(detail, effect, remedy) => (false, true, detail, effect, remedy),
-            Finding::Unknown(detail) => (false, false, detail, None, None),
-        };
-        Check { check: name.to_owned(), ok, known, detail, effect, remedy }
+    /// Nothing that spoils. With [`Check::spoils`] it is a normal condition that costs something.
+    fn fine(detail: impl Into<String>) -> Check {
+        Check::of(true, true, detail)
+    }
+
+    /// Something that spoils.
+    fn problem(detail: impl Into<String>) -> Check {
+        Check::of(false, true, detail)
+    }
+
+    /// The check could not look.
+    fn unknown(detail: impl Into<String>) -> Check {
+        Check::of(false, false, detail)
+    }
+
+    /// With its effect on figures.
+    fn spoils(self, figures: &str, (low, high): (f64, f64), unit: EffectUnit, reason: &str) -> Check {
+        // Three decimals are more than any of these ranges is known to.
+        let round = |value: f64| (value * 1e3).round() / 1e3;
+        let (low, high) = (round(low), round(high.max(low)));
+        let effect = Effect { spoils: figures.to_owned(), low, high, unit, reason: reason.to_owned() };
+        Check { effect: Some(effect), ..self }
+    }
+
+    /// With what would change it.
+    fn fix(self, remedy: impl Into<String>) -> Check {
+        Check { remedy: Some(remedy.into()), ..self }
     }
 }
 
@@ -125,7 +117,7 @@ struct View<'a> {
     sample: Option<StatSample>,
 }
 
-type Look = fn(&View<'_>) -> Finding;
+type Look = fn(&View<'_>) -> Check;
 
 /// Every check, in the order in which they are reported.
 const CHECKS: &[(&str, Look)] = &[
@@ -141,7 +133,7 @@ const CHECKS: &[(&str, Look)] = &[
     ("pressure", load::pressure),
     ("quota", load::quota),
     ("affinity", load::affinity),
-    ("priority", priority::priority),
+    ("priority", load::priority),
     ("swap", load::swap),
     ("reclaim", load::reclaim),
     ("numa_balancing", load::numa_balancing),
@@ -159,7 +151,7 @@ const CHECKS: &[(&str, Look)] = &[
 /// All checks on a machine that was described from the same `root`.
 pub fn checks(root: &Path, machine: &Machine) -> Vec<Check> {
     let view = View { tree: Tree::at(root), machine, sample: StatSample::read(root) };
-    CHECKS.iter().map(|(name, look)| look(&view).into_check(name)).collect()
+    CHECKS.iter().map(|(name, look)| Check { check: (*name).to_owned(), ..look(&view) }).collect()
 }
 
 #[cfg(test)]

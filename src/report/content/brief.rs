@@ -6,6 +6,7 @@ use super::operation;
 use super::run_screen::intervals;
 use super::verdict::verdict;
 use super::{APPENDIX, OtherPages, PUBLISHED, chapter_title, cost_ladder, why_missing};
+use crate::machine::Mark;
 use crate::report::page::{Cell, Page, PagePart, Piece, Span, Table};
 use crate::report::reference::ReferenceRun;
 use crate::results::document::{Document, Outcome};
@@ -138,29 +139,13 @@ fn name_other_pages(part: &mut PagePart, others: OtherPages) {
 
 /// The machine on half a page: the first facts of each part of its description.
 fn machine(document: &Document) -> PagePart {
-    const WANTED: [&str; 14] = [
-        "model",
-        "microarchitecture",
-        "CPUs",
-        "topology",
-        "counter rate",
-        "L1d",
-        "L2",
-        "L3",
-        "total",
-        "node 0",
-        "hypervisor",
-        "release",
-        "CPU quota",
-        "scratch directory",
-    ];
     let mut part = PagePart::new("machine", "The machine", 2);
     let mut table = Table::new(
         "What the machine reports about itself. The appendix has every fact with its source.",
         &["fact", "value"],
     );
     for section in document.machine.sections() {
-        for fact in section.rows.into_iter().filter(|fact| WANTED.contains(&fact.name.as_str())) {
+        for fact in section.rows.into_iter().filter(|fact| fact.marks.contains(&Mark::Report)) {
             table.row(vec![Cell::of(format!("{}: {}", section.title, fact.name)), Cell::of(fact.value)]);
         }
     }
