@@ -81,19 +81,8 @@ pub struct MemoryGroups {
 
 /// Finds them; none where memory is in no hierarchy that is mounted.
 pub(super) fn memory_groups(tree: &Tree) -> Option<MemoryGroups> {
-    let mounts = mount::read(tree);
-    let groups = ProcessCGroups::from_read(tree.bytes(GROUPS)?.as_slice()).ok()?.0;
-    let first = groups
-        .iter()
-        .find(|group| group.controllers.iter().any(|name| name == "memory"))
-        .and_then(|group| Some((1, hierarchy(&mounts, "memory")?, group)));
-    let second = groups
-        .iter()
-        .find(|group| group.hierarchy == 0)
-        .and_then(|group| Some((2, mounts.iter().find(|mount| mount.file_system == "cgroup2")?, group)));
-    let (version, mount, group) = first.or(second)?;
-    let directories = directories(mount, &group.pathname).into_iter().map(PathBuf::from).collect();
-    Some(MemoryGroups { version, directories })
+    let (version, directories) = Places::read(tree).hierarchies("memory").into_iter().next()?;
+    Some(MemoryGroups { version, directories: directories.into_iter().map(PathBuf::from).collect() })
 }
 
 /// The groups of this process, and where their hierarchies are mounted.
@@ -108,15 +97,21 @@ impl Places {
         Places { mounts: mount::read(tree), groups: groups.map(|groups| groups.0).unwrap_or_default() }
     }
 
-    /// The directories of the groups of a controller and of all groups above them, in both versions.
-    fn levels(&self, controller: &str) -> Vec<String> {
+    /// Versions that have a controller, each with the directories of its group and of all groups above it.
+    fn hierarchies(&self, controller: &str) -> Vec<(u32, Vec<String>)> {
         let Places { mounts, groups } = self;
         let of_one = groups.iter().find(|group| group.controllers.iter().any(|name| name == controller));
-        let first = of_one.and_then(|group| Some((hierarchy(mounts, controller)?, &group.pathname)));
+        let first = of_one.and_then(|group| Some((1, hierarchy(mounts, controller)?, group)));
         let unified = groups.iter().find(|group| group.hierarchy == 0);
-        let second = unified
-            .and_then(|group| Some((mounts.iter().find(|mount| mount.file_system == "cgroup2")?, &group.pathname)));
-        [first, second].into_iter().flatten().flat_map(|(mount, path)| directories(mount, path)).collect()
+        let second =
+            unified.and_then(|group| Some((2, mounts.iter().find(|mount| mount.file_system == "cgroup2")?, group)));
+        let found = [first, second].into_iter().flatten();
+        found.map(|(version, mount, group)| (version, directories(mount, &group.pathname))).collect()
+    }
+
+    /// The directories of both versions.
+    fn levels(&self, controller: &str) -> Vec<String> {
+        self.hierarchies(controller).into_iter().flat_map(|(_, directories)| directories).collect()
     }
 }
 
@@ -173,11 +168,15 @@ fn memory_limit(tree: &Tree, level: &str) -> Option<Fact<u64>> {
     limit("memory.max").or_else(|| limit("memory.limit_in_bytes"))
 }
 
+fn memory_usage(tree: &Tree, level: &str) -> Option<u64> {
+    let number = |file: &str| tree.parsed(&format!("{level}/{file}")).map(|fact| fact.value);
+    number("memory.current").or_else(|| number("memory.usage_in_bytes"))
+}
+
 /// What the limit of a group leaves to file data: all that is not charged for something else.
 fn room(tree: &Tree, level: &str) -> Option<Fact<u64>> {
     let limit = memory_limit(tree, level)?;
-    let number = |file: &str| tree.parsed::<u64>(&format!("{level}/{file}")).map(|fact| fact.value);
-    let usage = number("memory.current").or_else(|| number("memory.usage_in_bytes"))?;
+    let usage = memory_usage(tree, level)?;
     let statistics = tree.text(&format!("{level}/memory.stat"))?;
     let counted = |key: &str| -> Option<u64> {
         statistics.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok())
@@ -189,10 +188,9 @@ fn room(tree: &Tree, level: &str) -> Option<Fact<u64>> {
 
 /// What a group may still take before the kernel takes back something of it: also below a limit that only slows it down.
 fn unused(tree: &Tree, level: &str) -> Option<u64> {
-    let number = |file: &str| tree.parsed::<u64>(&format!("{level}/{file}")).map(|fact| fact.value);
-    let limits = [memory_limit(tree, level).map(|fact| fact.value), number("memory.high")];
-    let usage = number("memory.current").or_else(|| number("memory.usage_in_bytes"))?;
-    Some(limits.into_iter().flatten().min()?.saturating_sub(usage))
+    let limits = [memory_limit(tree, level), tree.parsed(&format!("{level}/memory.high"))];
+    let least = limits.into_iter().flatten().map(|fact| fact.value).min()?;
+    Some(least.saturating_sub(memory_usage(tree, level)?))
 }
 
 fn narrowest<T: PartialOrd>(limits: impl Iterator<Item = Option<Fact<T>>>) -> Option<Fact<T>> {
@@ -223,18 +221,11 @@ fn directories(mount: &Mount, path: &str) -> Vec<String> {
     // In a container the mount begins at the container's own group, and the path may be given from the host's root.
     let below = path.strip_prefix(mount.root.trim_end_matches('/')).unwrap_or_default();
     let point = mount.point.to_string_lossy();
-    let parts: Vec<&str> = below.split('/').filter(|part| !part.is_empty() && *part != "..").collect();
-    (0..=parts.len())
-        .rev()
-        .map(|depth| {
-            let mut directory = point.trim_end_matches('/').to_owned();
-            for part in &parts[..depth] {
-                directory.push('/');
-                directory.push_str(part);
-            }
-            directory
-        })
-        .collect()
+    let mut found = vec![point.trim_end_matches('/').to_owned()];
+    for part in below.split('/').filter(|part| !part.is_empty() && *part != "..") {
+        found.insert(0, format!("{}/{part}", found[0]));
+    }
+    found
 }
 
 fn quota_v2(tree: &Tree, level: &str) -> Option<Fact<f64>> {

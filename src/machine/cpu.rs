@@ -142,7 +142,8 @@ pub(super) fn read(tree: &Tree, cpuid: &Cpuid, affinity: &Claims<CpuList>, guest
     let mut cpu = Cpu {
         architecture: architecture(tree, &blocks),
         vendor: blocks.text("vendor_id").or_else(|| blocks.text("CPU implementer")),
-        model_name: Claims::of([blocks.name(), cpuid.brand.clone(), device_tree_model(tree)]),
+        // Boards without a model name in `/proc/cpuinfo` have one in their device tree.
+        model_name: Claims::of([blocks.name(), cpuid.brand.clone(), tree.fact("/proc/device-tree/model")]),
         family: blocks.number("cpu family"),
         model: blocks.number("model").or_else(|| blocks.number("CPU part")),
         stepping: blocks.number("stepping").or_else(|| blocks.number("CPU revision")),
@@ -157,11 +158,8 @@ pub(super) fn read(tree: &Tree, cpuid: &Cpuid, affinity: &Claims<CpuList>, guest
     };
     cpu.microarchitecture = classify(&cpu, &blocks, guest);
     let has_bogomips = cpu.is_supported() && kernel::emulator(tree).is_none();
-    let claimed = frequency::read(tree, cpuid, &blocks, cpu.model_name.best(), &cpu.logical, has_bogomips);
-    cpu.nominal_hertz = claimed.nominal;
-    cpu.maximum_hertz = claimed.maximum;
-    cpu.momentary_hertz = claimed.momentary;
-    cpu.counter_hertz = claimed.counter;
+    [cpu.nominal_hertz, cpu.maximum_hertz, cpu.momentary_hertz, cpu.counter_hertz] =
+        frequency::read(tree, cpuid, &blocks, cpu.model_name.best(), &cpu.logical, has_bogomips);
     if tree.is_live() {
         cpu.emulator = emulator(cpu.architecture.as_ref(), std::env::consts::ARCH);
     }
@@ -212,11 +210,6 @@ fn architecture(tree: &Tree, blocks: &CpuinfoBlocks) -> Option<Fact<String>> {
     tree.fact("/proc/sys/kernel/arch")
         .or_else(|| blocks.architecture())
         .or_else(|| tree.is_live().then(|| Fact::new(std::env::consts::ARCH.to_owned(), "this program's own target")))
-}
-
-/// Boards without a model name in `/proc/cpuinfo` have one in their device tree.
-fn device_tree_model(tree: &Tree) -> Option<Fact<String>> {
-    tree.fact("/proc/device-tree/model")
 }
 
 fn hypervisor(blocks: &CpuinfoBlocks, features: &std::collections::BTreeSet<String>) -> Option<Fact<bool>> {

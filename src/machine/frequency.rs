@@ -7,20 +7,8 @@ use super::topology::LogicalCpu;
 use super::tree::Tree;
 use crate::sys::file::open_at_once;
 
-/// Claims about the clocks of a processor, in hertz.
-pub(super) struct Frequencies {
-    /// The core at its nominal frequency.
-    pub nominal: Claims<f64>,
-    /// The fastest core at its highest frequency.
-    pub maximum: Claims<f64>,
-    /// A core when this was read.
-    pub momentary: Claims<f64>,
-    /// The time-stamp counter.
-    pub counter: Claims<f64>,
-}
-
-/// Reads what is claimed about the clocks of a processor with this name and these CPUs; `has_bogomips` says that its bogomips are twice
-/// the rate of its counter.
+/// Reads what is claimed about the clocks of a processor with this name and these CPUs, in hertz: the core at its nominal frequency, the
+/// fastest core at its highest frequency, a core now, the counter. `has_bogomips` says that bogomips are twice the counter's rate.
 pub(super) fn read(
     tree: &Tree,
     cpuid: &Cpuid,
@@ -28,7 +16,7 @@ pub(super) fn read(
     name: Option<&Fact<String>>,
     cpus: &[LogicalCpu],
     has_bogomips: bool,
-) -> Frequencies {
+) -> [Claims<f64>; 4] {
     let brand = name.cloned().and_then(|fact| fact.filter_map(|name| brand_hertz(&name)));
     let momentary = megahertz(blocks, "cpu MHz", 1.0);
     let counter = counter_claims(tree, cpuid, blocks, has_bogomips);
@@ -38,12 +26,8 @@ pub(super) fn read(
         brand,
         counter_as_nominal(tree, blocks, momentary.as_ref(), &counter).filter(|_| has_bogomips),
     ]);
-    Frequencies {
-        nominal,
-        maximum: Claims::of([fastest(tree, cpus), cpuid.maximum_hertz.clone()]),
-        momentary: Claims::of([momentary]),
-        counter,
-    }
+    let maximum = Claims::of([fastest(tree, cpus), cpuid.maximum_hertz.clone()]);
+    [nominal, maximum, Claims::of([momentary]), counter]
 }
 
 /// The counter's rate of an x86 processor without a frequency driver, which is its nominal frequency. There the kernel prints the rate

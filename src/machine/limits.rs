@@ -191,15 +191,23 @@ fn asked_limits() -> Vec<ResourceLimit> {
     .collect()
 }
 
-/// Capabilities in the order of their bits (`linux/capability.h`).
-const CAPABILITIES: &str = "\
-    CHOWN DAC_OVERRIDE DAC_READ_SEARCH FOWNER FSETID KILL SETGID SETUID SETPCAP LINUX_IMMUTABLE NET_BIND_SERVICE \
-    NET_BROADCAST NET_ADMIN NET_RAW IPC_LOCK IPC_OWNER SYS_MODULE SYS_RAWIO SYS_CHROOT SYS_PTRACE SYS_PACCT \
-    SYS_ADMIN SYS_BOOT SYS_NICE SYS_RESOURCE SYS_TIME SYS_TTY_CONFIG MKNOD LEASE AUDIT_WRITE AUDIT_CONTROL \
-    SETFCAP MAC_OVERRIDE MAC_ADMIN SYSLOG WAKE_ALARM BLOCK_SUSPEND AUDIT_READ PERFMON BPF CHECKPOINT_RESTORE";
+/// Capabilities in the order of their bits (`linux/capability.h`), those of one hexadecimal digit together.
+const CAPABILITIES: [&str; 11] = [
+    "CHOWN DAC_OVERRIDE DAC_READ_SEARCH FOWNER",
+    "FSETID KILL SETGID SETUID",
+    "SETPCAP LINUX_IMMUTABLE NET_BIND_SERVICE NET_BROADCAST",
+    "NET_ADMIN NET_RAW IPC_LOCK IPC_OWNER",
+    "SYS_MODULE SYS_RAWIO SYS_CHROOT SYS_PTRACE",
+    "SYS_PACCT SYS_ADMIN SYS_BOOT SYS_NICE",
+    "SYS_RESOURCE SYS_TIME SYS_TTY_CONFIG MKNOD",
+    "LEASE AUDIT_WRITE AUDIT_CONTROL SETFCAP",
+    "MAC_OVERRIDE MAC_ADMIN SYSLOG WAKE_ALARM",
+    "BLOCK_SUSPEND AUDIT_READ PERFMON BPF",
+    "CHECKPOINT_RESTORE",
+];
 
 fn capability_names(bits: u64) -> Vec<String> {
-    let names = CAPABILITIES.split_whitespace().enumerate();
+    let names = CAPABILITIES.iter().flat_map(|digit| digit.split(' ')).enumerate();
     names.filter(|(bit, _)| bits & 1 << bit != 0).map(|(_, name)| name.to_owned()).collect()
 }
 

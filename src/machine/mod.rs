@@ -6,7 +6,6 @@
 mod cache;
 mod cgroup;
 mod contradiction;
-mod core_types;
 mod cpu;
 mod cpu_list;
 mod cpuid;
@@ -14,7 +13,6 @@ mod cpuinfo;
 mod description;
 pub mod engine;
 mod fact;
-mod fingerprint;
 mod frequency;
 mod identity;
 mod kernel;
@@ -113,8 +111,8 @@ pub fn detect(root: &Path, scratch: &Path) -> Machine {
         limits: Limits::read(&limits::Sources { tree: &tree, groups: cgroup::read(&tree), affinity, hypervisor }),
         hidden: Vec::new(),
     };
-    machine.hidden = fingerprint::hidden(&tree, &machine.cpu);
-    machine.fingerprint = fingerprint::of(&machine);
+    machine.hidden = identity::hidden(&tree, &machine.cpu);
+    machine.fingerprint = identity::fingerprint(&machine);
     machine
 }
 

@@ -59,7 +59,7 @@ impl FactRow {
 
 /// Facts, one row each: the field, how it is read, the name under which it is shown, its marks, and how its value is written.
 ///
-/// The rows are read from the first to the last, so that one can use the fields above it. They are shown in the same order. A fact that is
+/// Rows are read from the first to the last, and each can use the fields above it. They are shown in the same order. A fact that is
 /// not one value has an expression with its rows behind `=>`.
 macro_rules! facts {
     (@write) => { ToString::to_string };
