@@ -154,7 +154,7 @@ fn line(value: &impl Serialize) -> String {
 
 /// The versions of the method of a cost that are read alike, ascending.
 fn readable_versions(name: &str) -> Vec<u32> {
-    let metric = costs::asked().find(|asked| asked.name == name).map(|asked| asked.metric);
+    let metric = costs::asked().find(|asked| asked.name == name).map(|asked| asked.figure.metric());
     let of = |metric| experiments::TABLE.iter().find(|found| found.publication(metric).is_some());
     metric.and_then(of).map_or_else(Vec::new, |found| found.readable_versions())
 }

@@ -12,9 +12,9 @@ pub fn page(entries: &[Entry]) -> String {
     let costs: Vec<Value> = costs::asked()
         .filter_map(|asked| {
             let (unit, _) = entries.iter().find_map(|entry| entry.shown(asked.name))?;
-            let labels: Vec<String> = asked.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            let labels: Vec<String> = asked.figure.pairs().map(|(key, value)| format!("{key}={value}")).collect();
             Some(json!({
-                "name": asked.name, "metric": asked.metric, "labels": labels, "unit": unit, "better": unit.better(),
+                "name": asked.name, "metric": asked.figure.metric(), "labels": labels, "unit": unit, "better": unit.better(),
             }))
         })
         .collect();

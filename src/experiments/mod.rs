@@ -14,6 +14,7 @@ pub mod cpu;
 #[cfg(test)]
 mod example;
 pub mod experiment;
+pub mod figure_name;
 pub mod file;
 pub mod heading;
 pub mod highlights;

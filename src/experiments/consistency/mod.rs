@@ -6,6 +6,7 @@
 
 mod table;
 
+use crate::experiments::figure_name::FigureName;
 use crate::experiments::phrases::phrase;
 use crate::experiments::prelude::*;
 use crate::results::document::{CheckOutcome, Comparison, CompositeCheck};
@@ -38,7 +39,8 @@ enum Relation {
 }
 
 /// A part of a side; a side is the sum of its parts.
-enum Operand {
+#[derive(Debug, Clone, Copy)]
+pub enum Operand {
     /// A factor times a figure.
     Figure(f64, FigureName),
     /// A factor times a figure in core cycles.
@@ -49,22 +51,22 @@ enum Operand {
     Rate(f64, FigureName),
     /// A factor times the period of a frequency.
     Period(f64, FigureName),
+    /// A number.
     Number(f64, Unit),
-    /// A fact about the machine.
+    /// A fact about the machine, in bytes.
     Machine(&'static str, fn(&Machine) -> Option<f64>),
 }
 
-/// A figure: its name and labels that it must have.
-struct FigureName(&'static str, &'static [(&'static str, &'static str)]);
-
-/// One side with its value.
-struct CheckedSide {
-    value: f64,
-    /// What the intervals of its figures leave open.
-    low: f64,
-    high: f64,
+/// A part, or a side, with its value.
+pub struct Evaluated<'a> {
+    /// Its value.
+    pub value: f64,
+    /// What the intervals of its figures leave open. The value alone for what is not a figure by itself.
+    pub interval: [f64; 2],
     unit: Unit,
     text: String,
+    /// The figure that it is of.
+    pub figure: Option<&'a Metric>,
 }
 
 /// Every rule, applied to the figures of a run.
@@ -97,7 +99,7 @@ fn apply(rule: &Invariant, metrics: &[&Metric], machine: &Machine) -> CompositeC
     CompositeCheck { id: rule.id.to_owned(), rule: rule.rule.to_owned(), outcome, comparisons, missing }
 }
 
-fn compare(left: &CheckedSide, relation: &Relation, right: &CheckedSide) -> Comparison {
+fn compare(left: &Evaluated<'_>, relation: &Relation, right: &Evaluated<'_>) -> Comparison {
     let (holds, word) = match relation {
         Relation::AtLeast(slack) if *slack > 0.0 => {
             (left.value >= right.value * (1.0 - slack), format!("≥ (less {})", percent(*slack)))
@@ -106,7 +108,7 @@ fn compare(left: &CheckedSide, relation: &Relation, right: &CheckedSide) -> Comp
         Relation::Below => (left.value < right.value, "<".to_owned()),
         Relation::Near(share) => {
             let near = (left.value - right.value).abs() <= share * right.value.abs();
-            let meet = left.low <= right.high && right.low <= left.high;
+            let meet = left.interval[0] <= right.interval[1] && right.interval[0] <= left.interval[1];
             (near || meet, format!("≈ (±{}, or intervals overlap)", percent(*share)))
         }
     };
@@ -115,97 +117,71 @@ fn compare(left: &CheckedSide, relation: &Relation, right: &CheckedSide) -> Comp
 }
 
 /// The sum of the parts, or the first figure that is not there.
-fn side(parts: &[Operand], metrics: &[&Metric], machine: &Machine) -> Result<CheckedSide, String> {
-    let mut texts = Vec::new();
-    let (mut sum, mut below, mut above) = (0.0, 0.0, 0.0);
-    let mut unit = Unit::One;
-    let single = parts.len() == 1;
-    for part in parts {
-        let (value, of, text) = evaluate(part, metrics, machine)?;
-        sum += value;
-        let (less, more) = left_open(part, value, metrics);
-        below += less;
-        above += more;
-        unit = of;
-        texts.push(text);
-    }
+fn side<'a>(parts: &[Operand], metrics: &[&'a Metric], machine: &Machine) -> Result<Evaluated<'a>, String> {
+    let parts = parts.iter().map(|part| Ok((part, part.evaluate(metrics, machine)?)));
+    let parts = parts.collect::<Result<Vec<_>, String>>()?;
+    let sum = |of: fn(&Evaluated<'_>) -> f64| parts.iter().map(|(_, part)| of(part)).sum::<f64>();
+    let (value, interval) = (sum(|part| part.value), [sum(|part| part.interval[0]), sum(|part| part.interval[1])]);
+    let unit = parts.last().map_or(Unit::One, |(_, part)| part.unit);
     // A figure that stands alone is written as everywhere.
-    let alone = parts.first().filter(|_| single).and_then(|part| match part {
-        Operand::Figure(1.0, wanted) => Some(wanted.find(metrics).ok()?.text()),
-        _ => None,
-    });
-    let shown = alone.unwrap_or_else(|| quantity(sum, unit));
-    let plain = single && texts.first().is_some_and(|text| *text == shown);
-    let text = if plain { shown } else { format!("{} = {shown}", texts.join(" + ").replace("+ −", "− ")) };
-    Ok(CheckedSide { value: sum, low: sum - below, high: sum + above, unit, text })
-}
-
-/// How far below and above its value a part may lie by the interval of its figure; nothing for what is not a figure by itself.
-fn left_open(part: &Operand, value: f64, metrics: &[&Metric]) -> (f64, f64) {
-    let (Operand::Figure(_, wanted) | Operand::Cycles(_, wanted)) = part else { return (0.0, 0.0) };
-    let Ok(metric) = wanted.find(metrics) else { return (0.0, 0.0) };
-    let share = |end: f64| (end / metric.value - 1.0) * value;
-    let ends = metric.interval95.map(share);
-    (-ends[0].min(ends[1]), ends[0].max(ends[1]))
-}
-
-fn evaluate(part: &Operand, metrics: &[&Metric], machine: &Machine) -> Result<(f64, Unit, String), String> {
-    let times = |factor: f64, text: String| match factor {
-        f if (f - 1.0).abs() < f64::EPSILON => text,
-        f if (f + 1.0).abs() < f64::EPSILON => format!("−{text}"),
-        f => format!("{f} × {text}"),
+    let shown = match &parts[..] {
+        [(Operand::Figure(1.0, _), Evaluated { figure: Some(figure), .. })] => figure.text(),
+        _ => quantity(value, unit),
     };
-    Ok(match part {
-        Operand::Figure(factor, wanted) => {
-            let metric = wanted.find(metrics)?;
-            (factor * metric.value, metric.unit, times(*factor, named(&metric.name, &metric.labels)))
-        }
-        Operand::Cycles(factor, wanted) => {
-            let metric = wanted.find(metrics)?;
-            let cycles = metric.cycles.ok_or_else(|| format!("{} in cycles", named(&metric.name, &metric.labels)))?;
-            (factor * cycles, Unit::Cycles, times(*factor, named(&metric.name, &metric.labels)))
-        }
-        Operand::Transfer(factor, bytes, wanted) => {
-            let metric = wanted.find(metrics)?;
-            let text = format!("{} / {}", quantity(*bytes, Unit::Bytes), named(&metric.name, &metric.labels));
-            (factor * bytes / metric.value * 1e9, Unit::Nanoseconds, times(*factor, text))
-        }
-        Operand::Rate(bytes, wanted) => {
-            let metric = wanted.find(metrics)?;
-            let text = format!("{} / {}", quantity(*bytes, Unit::Bytes), named(&metric.name, &metric.labels));
-            (bytes / metric.value * 1e9, Unit::BytesPerSecond, text)
-        }
-        Operand::Period(factor, wanted) => {
-            let metric = wanted.find(metrics)?;
-            (
-                factor * 1e9 / metric.value,
-                Unit::Nanoseconds,
-                times(*factor, format!("1 / {}", named(&metric.name, &metric.labels))),
-            )
-        }
-        Operand::Number(value, unit) => (*value, *unit, quantity(*value, *unit)),
-        Operand::Machine(what, of) => {
-            let value = of(machine).ok_or_else(|| (*what).to_owned())?;
-            (value, Unit::Bytes, (*what).to_owned())
-        }
-    })
+    let texts: Vec<&str> = parts.iter().map(|(_, part)| part.text.as_str()).collect();
+    let text =
+        if texts == [&shown] { shown } else { format!("{} = {shown}", texts.join(" + ").replace("+ −", "− ")) };
+    Ok(Evaluated { value, interval, unit, text, figure: None })
+}
+
+impl Operand {
+    /// Its value, or what is not there.
+    pub fn evaluate<'a>(&self, metrics: &[&'a Metric], machine: &Machine) -> Result<Evaluated<'a>, String> {
+        let exact = |value, unit, text| Evaluated { value, interval: [value; 2], unit, text, figure: None };
+        let (factor, wanted) = match *self {
+            Operand::Number(value, unit) => return Ok(exact(value, unit, quantity(value, unit))),
+            Operand::Machine(what, of) => {
+                let value = of(machine).ok_or_else(|| what.to_owned())?;
+                return Ok(exact(value, Unit::Bytes, what.to_owned()));
+            }
+            Operand::Rate(_, wanted) => (1.0, wanted),
+            Operand::Figure(factor, wanted)
+            | Operand::Cycles(factor, wanted)
+            | Operand::Transfer(factor, _, wanted)
+            | Operand::Period(factor, wanted) => (factor, wanted),
+        };
+        let figure = wanted.find(metrics.iter().copied());
+        let figure = figure.ok_or_else(|| named(wanted.metric(), &wanted.usual_labels()))?;
+        let name = named(&figure.name, &figure.labels);
+        let over = |bytes| (bytes / figure.value * 1e9, format!("{} / {name}", quantity(bytes, Unit::Bytes)));
+        let ((value, text), unit) = match *self {
+            Operand::Cycles(..) => {
+                let cycles = figure.cycles.ok_or_else(|| format!("{name} in cycles"))?;
+                ((cycles, name), Unit::Cycles)
+            }
+            Operand::Transfer(_, bytes, _) => (over(bytes), Unit::Nanoseconds),
+            Operand::Rate(bytes, _) => (over(bytes), Unit::BytesPerSecond),
+            Operand::Period(..) => ((1e9 / figure.value, format!("1 / {name}")), Unit::Nanoseconds),
+            _ => ((figure.value, name), figure.unit),
+        };
+        let text = match factor {
+            1.0 => text,
+            -1.0 => format!("−{text}"),
+            _ => format!("{factor} × {text}"),
+        };
+        let value = factor * value;
+        let interval = match self {
+            Operand::Figure(..) | Operand::Cycles(..) => figure.interval95.map(|end| end / figure.value * value),
+            _ => [value; 2],
+        };
+        let interval = [interval[0].min(interval[1]), interval[0].max(interval[1])];
+        Ok(Evaluated { value, interval, unit, text, figure: Some(figure) })
+    }
 }
 
 /// A figure in words, in quotation marks, because it can be a part of a sum.
 fn named(metric: &str, labels: &Labels) -> String {
     format!("'{}'", phrase(metric, labels))
-}
-
-impl FigureName {
-    /// The first figure with the name and at least the labels; its words where there is none.
-    fn find<'a>(&self, metrics: &[&'a Metric]) -> Result<&'a Metric, String> {
-        let wanted = self.1.iter().fold(Labels::none(), |labels, (key, value)| labels.with(key, value));
-        metrics
-            .iter()
-            .find(|metric| metric.name == self.0 && metric.labels.includes(&wanted))
-            .copied()
-            .ok_or_else(|| named(self.0, &wanted))
-    }
 }
 
 #[cfg(test)]
@@ -214,8 +190,8 @@ mod tests {
 
     use super::*;
 
-    fn between(low: f64, value: f64, high: f64) -> CheckedSide {
-        CheckedSide { value, low, high, unit: Unit::Nanoseconds, text: String::new() }
+    fn between(low: f64, value: f64, high: f64) -> Evaluated<'static> {
+        Evaluated { value, interval: [low, high], unit: Unit::Nanoseconds, text: String::new(), figure: None }
     }
 
     #[test]
@@ -231,7 +207,7 @@ mod tests {
 
     #[test]
     fn what_is_far_apart_is_a_violation_unless_the_intervals_meet() {
-        let holds = |left: &CheckedSide, right: &CheckedSide| compare(left, &Relation::Near(0.1), right).holds;
+        let holds = |left: &Evaluated<'_>, right: &Evaluated<'_>| compare(left, &Relation::Near(0.1), right).holds;
         let right = between(95.0, 100.0, 105.0);
         assert!(holds(&between(91.0, 91.0, 91.0), &right), "within the share");
         assert!(!holds(&between(75.0, 80.0, 94.0), &right));

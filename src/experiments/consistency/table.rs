@@ -1,65 +1,42 @@
 //! The rules. Numbers are those of the catalogue in docs/reference.md.
 
-use super::{FigureName, Invariant, Operand, Relation, Requirement};
+use super::{Invariant, Operand, Relation, Requirement};
+use crate::experiments::figure_name::FigureName;
+use crate::experiments::models::primitives::{MEMORY_LOAD, WRITE_FAULT};
 use crate::experiments::prelude::*;
 
-macro_rules! of {
-    ($name:literal $(, $key:literal = $value:literal)*) => {
-        FigureName($name, &[$(($key, $value)),*])
-    };
-}
-
-const ENOSYS: FigureName = of!("os.system_call.time", "call" = "enosys");
-const CALL: FigureName = of!("cpu.procedure_call.time", "args" = "0", "chain" = "throughput", "code" = "registers");
-const CREATE_JOIN: FigureName = of!("os.thread_creation.time", "how" = "create_join");
-const FORK_WAIT: FigureName =
-    of!("os.process_creation.time", "how" = "fork_wait", "resident" = "0", "child" = "same_cpu");
-const EXEC_WAIT: FigureName =
-    of!("os.process_creation.time", "how" = "fork_exec_wait", "image" = "static", "child" = "same_cpu");
-const HOP: FigureName =
-    of!("os.context_switch.time", "between" = "processes", "through" = "pipe", "placement" = "same_cpu");
-const NET: FigureName =
-    of!("os.context_switch.net", "between" = "processes", "through" = "pipe", "placement" = "same_cpu");
-const PIPE: FigureName = of!("os.context_switch.pipe_overhead");
-const COPY: FigureName = of!("memory.bandwidth.rate", "operation" = "copy", "threads" = "1", "level" = "L2");
-const WRITE: FigureName = of!("memory.bandwidth.rate", "operation" = "write", "threads" = "1", "level" = "L2");
-const ZERO_FILL: FigureName = of!("memory.page_fault.time", "kind" = "anonymous_write");
-const LOOPBACK_TRIP: FigureName = of!(
-    "network.round_trip.time",
-    "protocol" = "tcp",
-    "path" = "loopback",
-    "pacing" = "back_to_back",
-    "quantile" = "p50"
-);
-const REMOTE_TRIP: FigureName = of!(
-    "network.round_trip.time",
-    "protocol" = "tcp",
-    "path" = "remote",
-    "pacing" = "back_to_back",
-    "quantile" = "p50"
-);
-const SETUP: FigureName = of!("network.connection.time", "phase" = "setup", "path" = "remote");
-const TEARDOWN: FigureName = of!("network.connection.time", "phase" = "teardown", "path" = "remote");
+const ENOSYS: FigureName = FigureName::of("os.system_call.time call=enosys");
+const CALL: FigureName = FigureName::of("cpu.procedure_call.time args=0 chain=throughput code=registers");
+const CREATE_JOIN: FigureName = FigureName::of("os.thread_creation.time how=create_join");
+const FORK_WAIT: FigureName = FigureName::of("os.process_creation.time how=fork_wait resident=0 child=same_cpu");
+const EXEC_WAIT: FigureName = FigureName::of("os.process_creation.time how=fork_exec_wait image=static child=same_cpu");
+const HOP: FigureName = FigureName::of("os.context_switch.time between=processes through=pipe placement=same_cpu");
+const NET: FigureName = FigureName::of("os.context_switch.net between=processes through=pipe placement=same_cpu");
+const PIPE: FigureName = FigureName::of("os.context_switch.pipe_overhead");
+const COPY: FigureName = FigureName::of("memory.bandwidth.rate operation=copy threads=1 level=L2");
+const WRITE: FigureName = FigureName::of("memory.bandwidth.rate operation=write threads=1 level=L2");
+const LOOPBACK_TRIP: FigureName =
+    FigureName::of("network.round_trip.time protocol=tcp path=loopback pacing=back_to_back quantile=p50");
+const REMOTE_TRIP: FigureName =
+    FigureName::of("network.round_trip.time protocol=tcp path=remote pacing=back_to_back quantile=p50");
+const SETUP: FigureName = FigureName::of("network.connection.time phase=setup path=remote");
+const TEARDOWN: FigureName = FigureName::of("network.connection.time phase=teardown path=remote");
 const RECEIVE: FigureName =
-    of!("network.bandwidth.rate", "direction" = "receive", "path" = "loopback", "streams" = "1", "bytes" = "131072");
-const SEND: FigureName =
-    of!("network.bandwidth.rate", "direction" = "send", "path" = "loopback", "streams" = "1", "bytes" = "131072");
+    FigureName::of("network.bandwidth.rate direction=receive path=loopback streams=1 bytes=131072");
+const SEND: FigureName = FigureName::of("network.bandwidth.rate direction=send path=loopback streams=1 bytes=131072");
 // The file size of the experiment on contention; the size of no matter elsewhere.
 const DIRECT_SEQUENTIAL: FigureName =
-    of!("file.read.block_time", "order" = "sequential", "cache" = "direct", "bytes" = "16777216");
-const DIRECT_RANDOM: FigureName =
-    of!("file.read.block_time", "order" = "random", "cache" = "direct", "bytes" = "16777216");
-const CACHE: FigureName = of!("file.cache_size.bytes", "mode" = "full");
+    FigureName::of("file.read.block_time order=sequential cache=direct bytes=16777216");
+const DIRECT_RANDOM: FigureName = FigureName::of("file.read.block_time order=random cache=direct bytes=16777216");
+const CACHE: FigureName = FigureName::of("file.cache_size.bytes mode=full");
 const MEMORY: Operand =
     Operand::Machine("memory of the machine", |machine| Some(machine.memory.total_bytes.as_ref()?.value as f64));
 const GROUP_LIMIT: Operand = Operand::Machine("memory limit of the control group", |machine| {
     Some(machine.limits.memory_bytes.as_ref()?.value as f64)
 });
-const LENT_PENALTY: FigureName =
-    of!("file.remote_read.network_penalty", "order" = "random", "via" = "peer", "bytes" = "4096");
-const LENT_INTERCEPT: FigureName = of!("file.remote_read.intercept", "order" = "random", "via" = "peer");
-const REMOTE_RECEIVE: FigureName =
-    of!("network.bandwidth.rate", "direction" = "receive", "path" = "remote", "streams" = "1");
+const LENT_PENALTY: FigureName = FigureName::of("file.remote_read.network_penalty order=random via=peer bytes=4096");
+const LENT_INTERCEPT: FigureName = FigureName::of("file.remote_read.intercept order=random via=peer");
+const REMOTE_RECEIVE: FigureName = FigureName::of("network.bandwidth.rate direction=receive path=remote streams=1");
 
 /// The number itself.
 const fn one(record: FigureName) -> Operand {
@@ -74,13 +51,13 @@ macro_rules! pair {
 
 macro_rules! latency {
     ($level:literal, $pages:literal) => {
-        one(FigureName("memory.latency.level", &[("level", $level), ("pages", $pages)]))
+        one(FigureName::of(concat!("memory.latency.level level=", $level, " pages=", $pages)))
     };
 }
 
 macro_rules! bandwidth {
     ($level:literal, $operation:literal) => {
-        one(FigureName("memory.bandwidth.rate", &[("level", $level), ("operation", $operation), ("threads", "1")]))
+        one(FigureName::of(concat!("memory.bandwidth.rate threads=1 level=", $level, " operation=", $operation)))
     };
 }
 
@@ -97,7 +74,7 @@ macro_rules! levels {
             // One miss after the other is the least that a core can keep in flight.
             pair!(
                 [bandwidth!("DRAM", "read")] AtLeast(0.0)
-                [Operand::Rate(64.0, FigureName("memory.latency.level", &[("level", "DRAM"), ("pages", "huge")]))]
+                [Operand::Rate(64.0, MEMORY_LOAD)]
             ),
         ]
     };
@@ -105,20 +82,20 @@ macro_rules! levels {
 
 macro_rules! channel {
     ($through:literal, $bytes:literal) => {
-        FigureName("os.channel.time", &[("through", $through), ("bytes", $bytes)])
+        FigureName::of(concat!("os.channel.time through=", $through, " bytes=", $bytes))
     };
 }
 
 macro_rules! lock {
     ($what:literal) => {
-        FigureName("os.lock.time", &[("what", $what)])
+        FigureName::of(concat!("os.lock.time what=", $what))
     };
 }
 
 macro_rules! cache_in {
     ($limit:literal, $bytes:literal) => {
         pair!([Operand::Number($bytes, Unit::Bytes)] AtLeast(0.0)
-            [one(FigureName("file.cache_size.bytes", &[("mode", "bounded"), ("limit", $limit)]))])
+            [one(FigureName::of(concat!("file.cache_size.bytes mode=bounded limit=", $limit)))])
     };
 }
 
@@ -130,11 +107,11 @@ pub(super) const RULES: &[Invariant] = &[
                at least as long as ten calls. No system call is cheaper than a refused one. A switch takes at least \
                as long as two refused calls",
         pairs: &[
-            pair!([Operand::Cycles(1.0, of!("cpu.loop.overhead", "code" = "registers"))] AtLeast(0.0)
+            pair!([Operand::Cycles(1.0, FigureName::of("cpu.loop.overhead code=registers"))] AtLeast(0.0)
                 [Operand::Number(0.5, Unit::Cycles)]),
             pair!([Operand::Cycles(1.0, CALL)] AtLeast(0.0) [Operand::Number(1.0, Unit::Cycles)]),
             pair!([one(ENOSYS)] AtLeast(0.0) [Operand::Figure(10.0, CALL)]),
-            pair!([one(of!("os.system_call.time", "call" = "getppid"))] AtLeast(0.03) [one(ENOSYS)]),
+            pair!([one(FigureName::of("os.system_call.time call=getppid"))] AtLeast(0.03) [one(ENOSYS)]),
             pair!([one(NET)] AtLeast(0.0) [Operand::Figure(2.0, ENOSYS)]),
         ],
     },
@@ -155,18 +132,18 @@ pub(super) const RULES: &[Invariant] = &[
                on a cached page. Copy-on-write takes at least a zero-filled page with a copy in place of the \
                clearing",
         pairs: &[
-            pair!([one(ZERO_FILL)] AtLeast(0.0) [one(ENOSYS)]),
+            pair!([one(WRITE_FAULT)] AtLeast(0.0) [one(ENOSYS)]),
             // A device answers in other times a minute later. G40 compares with reads right next to the faults.
-            pair!([one(of!("memory.page_fault.time", "kind" = "file_cold"))] Near(0.5)
-                [one(DIRECT_RANDOM), one(of!("memory.page_fault.time", "kind" = "file_cached_single"))]),
-            pair!([one(of!("memory.page_fault.time", "kind" = "copy_on_write"))] AtLeast(0.3)
-                [one(ZERO_FILL), Operand::Transfer(1.0, 4096.0, COPY), Operand::Transfer(-1.0, 4096.0, WRITE)]),
+            pair!([one(FigureName::of("memory.page_fault.time kind=file_cold"))] Near(0.5)
+                [one(DIRECT_RANDOM), one(FigureName::of("memory.page_fault.time kind=file_cached_single"))]),
+            pair!([one(FigureName::of("memory.page_fault.time kind=copy_on_write"))] AtLeast(0.3)
+                [one(WRITE_FAULT), Operand::Transfer(1.0, 4096.0, COPY), Operand::Transfer(-1.0, 4096.0, WRITE)]),
         ],
     },
     Invariant {
         id: "C5",
         rule: "Copying the table entry of a page costs less than faulting the page in",
-        pairs: &[pair!([one(of!("os.process_creation.per_page", "how" = "fork"))] Below [one(ZERO_FILL)])],
+        pairs: &[pair!([one(FigureName::of("os.process_creation.per_page how=fork"))] Below [one(WRITE_FAULT)])],
     },
     Invariant {
         id: "C6",
@@ -197,7 +174,7 @@ pub(super) const RULES: &[Invariant] = &[
         id: "C9",
         rule: "A cached file is read no faster than the second-level cache copies",
         pairs: &[pair!([one(COPY)] AtLeast(0.1)
-            [one(of!("file.read.rate", "order" = "sequential", "cache" = "warm"))])],
+            [one(FigureName::of("file.read.rate order=sequential cache=warm"))])],
     },
     Invariant {
         id: "C10",
@@ -219,7 +196,7 @@ pub(super) const RULES: &[Invariant] = &[
             pair!([one(LENT_INTERCEPT)] AtLeast(0.1) [one(REMOTE_TRIP)]),
             pair!([one(LENT_INTERCEPT)] Below [Operand::Figure(3.0, REMOTE_TRIP)]),
             // What a byte adds in addition to the path, such as copies, has no bound. What the path takes has one.
-            pair!([one(of!("file.remote_read.per_byte", "order" = "random", "via" = "peer"))] AtLeast(0.3)
+            pair!([one(FigureName::of("file.remote_read.per_byte order=random via=peer"))] AtLeast(0.3)
                 [Operand::Transfer(1.0, 1.0, REMOTE_RECEIVE)]),
         ],
     },
@@ -228,9 +205,9 @@ pub(super) const RULES: &[Invariant] = &[
         rule: "One process alone reads about as fast as the experiment on file reads. A shared disk may change between the two \
                experiments",
         pairs: &[
-            pair!([one(of!("file.contention.block_time", "order" = "sequential", "processes" = "1"))] Near(0.5)
+            pair!([one(FigureName::of("file.contention.block_time order=sequential processes=1"))] Near(0.5)
                 [one(DIRECT_SEQUENTIAL)]),
-            pair!([one(of!("file.contention.block_time", "order" = "random", "processes" = "1"))] Near(0.5)
+            pair!([one(FigureName::of("file.contention.block_time order=random processes=1"))] Near(0.5)
                 [one(DIRECT_RANDOM)]),
         ],
     },
@@ -239,10 +216,10 @@ pub(super) const RULES: &[Invariant] = &[
         rule: "A cycle lasts one period of the core clock. The same clock read costs about the same in two \
                experiments, regardless of the state of the branch predictors",
         pairs: &[
-            pair!([one(of!("cpu.cycle_time"))] Near(0.01)
-                [Operand::Period(1.0, of!("cpu.frequency.core"))]),
-            pair!([one(of!("os.system_call.time", "call" = "clock_gettime"))] Near(0.6)
-                [one(of!("cpu.timer.overhead", "method" = "clock_gettime_syscall"))]),
+            pair!([one(FigureName::of("cpu.cycle_time"))] Near(0.01)
+                [Operand::Period(1.0, FigureName::of("cpu.frequency.core"))]),
+            pair!([one(FigureName::of("os.system_call.time call=clock_gettime"))] Near(0.6)
+                [one(FigureName::of("cpu.timer.overhead method=clock_gettime_syscall"))]),
         ],
     },
     Invariant {
@@ -253,7 +230,7 @@ pub(super) const RULES: &[Invariant] = &[
             pair!([one(channel!("pipe", "1"))] AtLeast(0.0) [Operand::Figure(2.0, ENOSYS)]),
             // Seen within 5 % on one core design, so other designs get room.
             pair!([one(channel!("pipe", "1"))] Near(0.5) [one(PIPE)]),
-            pair!([one(channel!("eventfd", "8"))] Near(0.5) [one(of!("os.context_switch.eventfd_overhead"))]),
+            pair!([one(channel!("eventfd", "8"))] Near(0.5) [one(FigureName::of("os.context_switch.eventfd_overhead"))]),
             pair!([one(channel!("pipe", "1"))] Below [one(channel!("pipe", "65536"))]),
             pair!([one(channel!("unix_stream", "1"))] Below [one(channel!("unix_stream", "65536"))]),
             pair!([one(channel!("pipe", "65536"))] AtLeast(0.5) [Operand::Transfer(2.0, 65_536.0, COPY)]),
@@ -268,7 +245,7 @@ pub(super) const RULES: &[Invariant] = &[
             pair!([one(lock!("mutex"))] Below [one(ENOSYS)]),
             pair!([one(lock!("file_lock"))] AtLeast(0.0) [one(ENOSYS)]),
             pair!([one(lock!("range_lock"))] AtLeast(0.0) [one(ENOSYS)]),
-            pair!([one(of!("os.signal.time", "how" = "deliver_self"))] AtLeast(0.0) [Operand::Figure(2.0, ENOSYS)]),
+            pair!([one(FigureName::of("os.signal.time how=deliver_self"))] AtLeast(0.0) [Operand::Figure(2.0, ENOSYS)]),
         ],
     },
 ];

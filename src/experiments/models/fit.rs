@@ -6,7 +6,8 @@ use super::coefficients::{Coefficients, Host, Ratio, Row, Score, design};
 use super::families::model;
 use super::key;
 use super::model::Range;
-use super::primitives::{PRIMITIVES, Primitive};
+use super::primitives::PRIMITIVES;
+use crate::experiments::figure_name::FigureName;
 use crate::experiments::prelude::*;
 use crate::statistics::summary::quantile;
 
@@ -72,7 +73,7 @@ impl Record {
         Some(Record { name: name.to_owned(), host, session, figures })
     }
 
-    fn find(&self, primitive: &Primitive) -> Option<f64> {
+    fn find(&self, primitive: &FigureName) -> Option<f64> {
         let is_it =
             |metric: &str, labels: &Labels| primitive.is(metric, labels) && labels.get("distance") != Some("far");
         self.figures.iter().find(|(metric, labels, _)| is_it(metric, labels)).map(|(_, _, value)| *value)
@@ -256,12 +257,12 @@ pub struct Judged {
 
 /// Predicts every figure of a record by the coefficients of others. Primitives that are not known are predicted by those before them.
 pub fn judge(record: &Record, by: &Coefficients, is_known: &dyn Fn(&str) -> bool) -> Vec<Judged> {
-    let mut primitives: Vec<(Primitive, Range)> = Vec::new();
+    let mut primitives: Vec<(FigureName, Range)> = Vec::new();
     for primitive in PRIMITIVES {
-        let found = if is_known(primitive.metric) {
+        let found = if is_known(primitive.metric()) {
             record.find(&primitive).map(|value| (value, value, value))
         } else {
-            predicted(primitive.metric, &primitive.usual_labels(), &record.host, by, &primitives)
+            predicted(primitive.metric(), &primitive.usual_labels(), &record.host, by, &primitives)
         };
         primitives.extend(found.map(|range| (primitive, range)));
     }
@@ -281,10 +282,10 @@ fn predicted(
     labels: &Labels,
     host: &Host,
     by: &Coefficients,
-    primitives: &[(Primitive, Range)],
+    primitives: &[(FigureName, Range)],
 ) -> Option<Range> {
     let found = by.find(&key(metric, labels), host)?;
-    let of = |primitive: &Primitive| Some(primitives.iter().find(|(known, _)| known == primitive)?.1);
+    let of = |primitive: &FigureName| Some(primitives.iter().find(|(known, _)| known == primitive)?.1);
     let (counted, last) = model(metric, labels)?.ranges(found.ratio, found.spread, &of)?;
     let sum = |sum: Range, range: &Range| (sum.0 + range.0, sum.1 + range.1, sum.2 + range.2);
     Some(counted.iter().fold(last, sum))

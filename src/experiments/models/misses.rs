@@ -8,7 +8,7 @@ use crate::results::wording::{by_times, capital, count};
 use super::coefficients::{Host, table};
 use super::families::model;
 use super::key;
-use super::primitives::Primitive;
+use crate::experiments::figure_name::FigureName;
 
 /// A primitive moved where its value over the whole run differs by more than this from the one that was predicted with.
 const MOVED: f64 = 1.1;
@@ -96,7 +96,7 @@ fn cause(metric: &Metric, prediction: &Prediction, all: &[&Metric], host: &Host)
     if !prediction.is_fitted() {
         return outside();
     }
-    let find = |primitive: &Primitive| all.iter().find(|known| primitive.is(&known.name, &known.labels)).copied();
+    let find = |primitive: &FigureName| primitive.find(all.iter().copied());
     let again = model(&metric.name, &metric.labels).and_then(|model| {
         let (counted, scale) = model.known(&|primitive| Some(find(primitive)?.value))?;
         let found = table().find(&key(&metric.name, &metric.labels), host)?;

@@ -10,6 +10,7 @@ mod model;
 pub(super) mod primitives;
 
 use crate::experiments::constants::{DISK_READ_UNKNOWN, disk_read};
+use crate::experiments::figure_name::FigureName;
 use crate::experiments::prelude::*;
 use crate::results::document::record;
 use crate::results::prediction::{AS_PREDICTED, Part};
@@ -20,9 +21,7 @@ use crate::statistics::location::FEWEST_LAUNCHES;
 use coefficients::{Host, table};
 use families::model;
 use model::{Range, Scaling};
-use primitives::{
-    CLOCK_CALL, CYCLE, DIRECT_READ, KERNEL_ENTRY, MEMORY_LOAD, PRIMITIVES, Primitive, READ_FAULT, SWITCH,
-};
+use primitives::{CLOCK_CALL, CYCLE, DIRECT_READ, KERNEL_ENTRY, MEMORY_LOAD, PRIMITIVES, READ_FAULT, SWITCH};
 
 /// Launches of an experiment with a primitive before others are predicted.
 const LAUNCHES_FIRST: u32 = 5;
@@ -34,14 +33,14 @@ const SHORT: f64 = 1.0;
 fn is_primitive(experiment: &Experiment, labels: &Labels) -> bool {
     PRIMITIVES
         .iter()
-        .any(|primitive| experiment.publication(primitive.metric).is_some() && primitive.has_labels(labels))
+        .any(|primitive| experiment.publication(primitive.metric()).is_some() && primitive.has_labels(labels))
 }
 
 /// Experiments that measure what most others follow from, in a few seconds.
 pub fn in_seconds() -> Vec<&'static Experiment> {
     let needed = [CYCLE, CLOCK_CALL, KERNEL_ENTRY, SWITCH, MEMORY_LOAD, READ_FAULT, DIRECT_READ];
     let has = |experiment: &&&'static Experiment| {
-        needed.iter().any(|primitive| experiment.publication(primitive.metric).is_some())
+        needed.iter().any(|primitive| experiment.publication(primitive.metric()).is_some())
     };
     super::TABLE.iter().filter(has).copied().collect()
 }
@@ -71,7 +70,7 @@ pub fn first_round(running: &[&'static Experiment], setup: &Setup) -> Vec<Step> 
     let whole = |experiment: &'static Experiment, launches: u32| Step { experiment, first: false, launches };
     let mut steps: Vec<Step> = Vec::new();
     for primitive in PRIMITIVES {
-        let measures = |experiment: &&&'static Experiment| experiment.publication(primitive.metric).is_some();
+        let measures = |experiment: &&&'static Experiment| experiment.publication(primitive.metric()).is_some();
         let always = || super::TABLE.iter().find(measures).filter(|_| [CYCLE, CLOCK_CALL].contains(&primitive));
         let planned = running.iter().find(measures);
         let Some(experiment) = planned.or_else(always).copied() else { continue };
@@ -102,23 +101,18 @@ pub fn key(metric: &str, labels: &Labels) -> String {
     text
 }
 
-/// Figures of a run: the primitive among them.
-fn find<'a>(known: &'a [Metric], primitive: &Primitive) -> Option<&'a Metric> {
-    known.iter().find(|metric| primitive.is(&metric.name, &metric.labels))
-}
-
 /// What the core clock moves between runs, as a share: the part between runs of the cycle time. 0 where a run has none.
 pub fn clock_share(known: &[Metric]) -> f64 {
-    find(known, &CYCLE).map_or(0.0, |cycle| cycle.between_share)
+    CYCLE.find(known).map_or(0.0, |cycle| cycle.between_share)
 }
 
 /// Whether a primitive of an experiment has too few launches without a neighbour for others to be predicted from it, where more launches
 /// soon help: on one CPU, in launches of some hundredths of a second.
 pub fn is_disturbed(experiment: &Experiment, known: &[Metric]) -> bool {
     let of = [CYCLE, CLOCK_CALL, KERNEL_ENTRY, SWITCH];
-    let mut own = of.iter().filter(|primitive| experiment.publication(primitive.metric).is_some());
+    let mut own = of.iter().filter(|primitive| experiment.publication(primitive.metric()).is_some());
     let disturbed = |metric: &Metric| metric.grade.has_foreign_part() || (metric.launches as usize) < FEWEST_LAUNCHES;
-    own.any(|primitive| find(known, primitive).is_none_or(disturbed))
+    own.any(|primitive| primitive.find(known).is_none_or(disturbed))
 }
 
 /// A primitive as a run knows it.
@@ -130,22 +124,22 @@ struct Known {
 
 impl Known {
     /// As measured. Else from the cycle time and the disk that the machine claims, and from coefficients; none without these.
-    fn of(by: &PredictionInput<'_>, primitive: &Primitive) -> Option<Known> {
+    fn of(by: &PredictionInput<'_>, primitive: &FigureName) -> Option<Known> {
         // With a neighbour a primitive takes longer than the figures that are predicted from it.
-        if let Some(metric) = find(by.known, primitive).filter(|metric| !metric.grade.has_foreign_part()) {
+        if let Some(metric) = primitive.find(by.known).filter(|metric| !metric.grade.has_foreign_part()) {
             return Some(Known { range: (metric.value, metric.value, metric.value), title: metric.title() });
         }
         let labels = primitive.usual_labels();
-        let title = format!("{}{AS_PREDICTED}", record(primitive.metric, &labels));
+        let title = format!("{}{AS_PREDICTED}", record(primitive.metric(), &labels));
         Some(match *primitive {
             CYCLE => {
                 let cycle = CycleTime::known(by);
-                let title = if find(by.known, &CYCLE).is_some() { CYCLE.metric.to_owned() } else { title };
+                let title = if CYCLE.find(by.known).is_some() { CYCLE.metric().to_owned() } else { title };
                 Known { range: cycle.of((1.0, 1.0, 1.0)), title }
             }
             DIRECT_READ => Known { range: disk_read(&by.setup.machine).unwrap_or(DISK_READ_UNKNOWN).times(1.0), title },
             _ => {
-                let found = composition(by, Prediction::of(primitive.metric, labels, Unit::Nanoseconds))?;
+                let found = composition(by, Prediction::of(primitive.metric(), labels, Unit::Nanoseconds))?;
                 Known { range: (found.value, found.low, found.high), title }
             }
         })
@@ -165,9 +159,9 @@ fn composition(by: &PredictionInput<'_>, asked: Prediction) -> Option<Prediction
     let model = model(&asked.metric, &asked.labels)?;
     let host = Host::of(&by.setup.machine, by.setup.cpu);
     let found = table().find(&key(&asked.metric, &asked.labels), &host)?;
-    let parts: Vec<(Primitive, Known)> =
+    let parts: Vec<(FigureName, Known)> =
         model.primitives().map(|part| Some((part, Known::of(by, &part)?))).collect::<Option<_>>()?;
-    let part = |primitive: &Primitive| parts.iter().find(|(part, _)| part == primitive).map(|(_, known)| known);
+    let part = |primitive: &FigureName| parts.iter().find(|(part, _)| part == primitive).map(|(_, known)| known);
     let (counted, last) = model.ranges(found.ratio, found.spread, &|primitive| Some(part(primitive)?.range))?;
     let add = |prediction: Prediction, what: &str, part: Part, range: Range, basis: Basis| match part {
         Part::BaseHardware => prediction.hardware(what, range, basis),
@@ -213,7 +207,7 @@ mod tests {
     fn a_primitive_beside_a_neighbour_needs_more_launches() {
         let calls = experiments::find("os.system_call").unwrap();
         let entry = |grade: Grade, launches: u32| {
-            metric(KERNEL_ENTRY.metric, &[("call", "enosys"), ("after", "same_call")], grade, launches)
+            metric(KERNEL_ENTRY.metric(), &[("call", "enosys"), ("after", "same_call")], grade, launches)
         };
         for (grade, launches, disturbed) in [
             (Grade::Good, 5, false),
@@ -240,7 +234,7 @@ mod tests {
             )
         };
         let fitted = |grade: Grade| {
-            let known = [metric(CLOCK_CALL.metric, &[("method", "clock_gettime_syscall")], grade, 5)];
+            let known = [metric(CLOCK_CALL.metric(), &[("method", "clock_gettime_syscall")], grade, 5)];
             composed(&PredictionInput { setup: &by, known: &known }, plain()).is_fitted()
         };
         assert!(fitted(Grade::Good) && !fitted(Grade::Contaminated));
@@ -252,7 +246,7 @@ mod tests {
         let setup = Setup::of(machine, 0, vec![0], crate::setup::Profile::Default);
         let by = PredictionInput { setup: &setup, known: &[] };
         for primitive in PRIMITIVES {
-            let Known { range: (value, low, high), title } = Known::of(&by, &primitive).expect(primitive.metric);
+            let Known { range: (value, low, high), title } = Known::of(&by, &primitive).expect("known");
             assert!(0.0 < low && low <= value && value <= high && title.ends_with(AS_PREDICTED), "{title} {value}");
         }
     }

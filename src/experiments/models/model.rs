@@ -2,7 +2,8 @@
 
 use crate::results::prediction::Part;
 
-use super::primitives::{KERNEL_ENTRY, Primitive, SWITCH};
+use super::primitives::{KERNEL_ENTRY, SWITCH};
+use crate::experiments::figure_name::FigureName;
 
 /// Expected, lowest, highest.
 pub type Range = (f64, f64, f64);
@@ -12,7 +13,7 @@ pub type Range = (f64, f64, f64);
 pub(super) struct Counted {
     pub(super) what: &'static str,
     pub(super) part: Part,
-    pub(super) primitive: Primitive,
+    pub(super) primitive: FigureName,
     pub(super) count: f64,
 }
 
@@ -31,14 +32,14 @@ pub struct Model {
     pub(super) counted: Vec<Counted>,
     pub(super) what: &'static str,
     pub(super) part: Part,
-    pub(super) primitive: Primitive,
+    pub(super) primitive: FigureName,
     pub(super) scaling: Scaling,
     /// How often the last term is paid.
     pub(super) times: f64,
 }
 
 impl Model {
-    pub(super) const fn of(what: &'static str, part: Part, primitive: Primitive) -> Model {
+    pub(super) const fn of(what: &'static str, part: Part, primitive: FigureName) -> Model {
         Model { counted: Vec::new(), what, part, primitive, scaling: Scaling::With, times: 1.0 }
     }
 
@@ -64,19 +65,19 @@ impl Model {
     }
 
     /// With one more counted term.
-    pub(super) fn and(mut self, what: &'static str, part: Part, primitive: Primitive, count: f64) -> Model {
+    pub(super) fn and(mut self, what: &'static str, part: Part, primitive: FigureName, count: f64) -> Model {
         self.counted.push(Counted { what, part, primitive, count });
         self
     }
 
     /// All primitives that it needs.
-    pub(super) fn primitives(&self) -> impl Iterator<Item = Primitive> {
+    pub(super) fn primitives(&self) -> impl Iterator<Item = FigureName> {
         self.counted.iter().map(|term| term.primitive).chain([self.primitive])
     }
 
     /// What the counted terms come to, and what the last term is times one, by figures that are known; none where one is missing
     /// that the figure needs.
-    pub(super) fn known(&self, find: &impl Fn(&Primitive) -> Option<f64>) -> Option<(f64, f64)> {
+    pub(super) fn known(&self, find: &impl Fn(&FigureName) -> Option<f64>) -> Option<(f64, f64)> {
         let counted: Option<f64> =
             self.counted.iter().map(|term| Some(find(&term.primitive)? * term.count)).sum::<Option<f64>>();
         let primitive = find(&self.primitive).filter(|value| *value > 0.0)?;
@@ -91,7 +92,7 @@ impl Model {
         &self,
         ratio: f64,
         spread: f64,
-        of: &impl Fn(&Primitive) -> Option<Range>,
+        of: &impl Fn(&FigureName) -> Option<Range>,
     ) -> Option<(Vec<Range>, Range)> {
         let apart = |factor: f64| if factor > 1.0 { spread.ln().hypot(factor.ln()).exp() } else { spread };
         let ranged = |(value, low, high): Range| (value, value / apart(value / low), value * apart(high / value));

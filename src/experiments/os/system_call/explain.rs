@@ -1,6 +1,6 @@
 //! How the calls stand to the floor, to each other and to the mitigations of the kernel.
 
-use super::{DEPTH, FLOOR, FUNCTION, RING, RING_BATCHED, VDSO, in_work, is_filtered, repeated};
+use super::{DEPTH, FLOOR, FUNCTION, RING, RING_BATCHED, VDSO, in_work, is_filtered, mitigations, repeated};
 use crate::experiments::prelude::*;
 use crate::results::ratio::{Order, scaled};
 use crate::results::wording::share;
@@ -122,13 +122,7 @@ fn tell_directory(study: &Study<'_>, findings: &mut Findings) {
 /// What the kernel does at each entry against attacks on the processor.
 fn tell_mitigations(study: &Study<'_>, findings: &mut Findings) {
     let machine = &study.setup.machine;
-    let mitigations: Vec<String> = machine
-        .kernel
-        .mitigations
-        .iter()
-        .filter(|mitigation| mitigation.state.starts_with("Mitigation"))
-        .map(|mitigation| mitigation.vulnerability.clone())
-        .collect();
+    let mitigations = mitigations(machine);
     let guest = if machine.is_guest() { " This kernel runs on a hypervisor." } else { "" };
     findings.say(if mitigations.is_empty() {
         format!("The kernel reports no active mitigation.{guest}")

@@ -159,6 +159,12 @@ pub(in crate::experiments) fn paid<'m>(known: &'m [Metric], call: &str) -> Optio
     known.iter().filter(is_call).find(|metric| is_headline(&metric.labels))
 }
 
+/// The mitigations of attacks on the processor that are in force, by the names of the kernel.
+pub(in crate::experiments) fn mitigations(machine: &Machine) -> Vec<&str> {
+    let in_force = machine.kernel.mitigations.iter().filter(|found| found.state.starts_with("Mitigation"));
+    in_force.map(|found| found.vulnerability.as_str()).collect()
+}
+
 /// Whether a figure is the one of its call that a program pays.
 fn is_headline(labels: &Labels) -> bool {
     labels.get("order").is_none() && labels.get(AFTER).is_none_or(|after| after == IN_WORK)
