@@ -28,6 +28,18 @@ const FEWEST_FOR_A_TENTH: u32 = 10;
 /// Figures whose host load is reported: those that it moves most.
 const MOST_LOADED: usize = 3;
 
+/// The head of a column, and what stands in it in the row of an item; none where that is not known.
+pub type Column<'a, T> = (&'a str, &'a dyn Fn(&T) -> Option<String>);
+
+/// A table with a row for each item; none without items.
+pub fn pivot<T>(caption: &str, items: impl IntoIterator<Item = T>, columns: &[Column<'_, T>]) -> Option<Block> {
+    let cell = |item: &T, of: &dyn Fn(&T) -> Option<String>| of(item).unwrap_or_else(|| "–".to_owned());
+    let row = |item: T| columns.iter().map(|(_, of)| cell(&item, *of)).collect();
+    let rows: Vec<Vec<String>> = items.into_iter().map(row).collect();
+    let columns = columns.iter().map(|(head, _)| (*head).to_owned()).collect();
+    (!rows.is_empty()).then(|| Block::Table { caption: caption.to_owned(), columns, rows })
+}
+
 /// Figures, curves and text of one experiment.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Findings {
@@ -159,13 +171,12 @@ impl Findings {
         self.analysis.push(Block::Paragraph(text.into()));
     }
 
-    /// Adds a table.
+    /// Adds a table of rows that are unlike each other, where there are any.
     pub fn tabulate(&mut self, caption: &str, columns: &[&str], rows: Vec<Vec<String>>) {
-        self.analysis.push(Block::Table {
-            caption: caption.to_owned(),
-            columns: columns.iter().map(|&column| column.to_owned()).collect(),
-            rows,
-        });
+        let columns = columns.iter().map(|&column| column.to_owned()).collect();
+        if !rows.is_empty() {
+            self.analysis.push(Block::Table { caption: caption.to_owned(), columns, rows });
+        }
     }
 
     /// Says which figures have two modes: a cost between them is what no launch has.

@@ -2,7 +2,7 @@
 
 pub(super) use crate::evaluate::estimate::Estimate;
 pub(super) use crate::evaluate::figure::Figure;
-pub(super) use crate::evaluate::findings::Findings;
+pub(super) use crate::evaluate::findings::{Findings, pivot};
 pub(super) use crate::evaluate::gate::{Number, rules};
 pub(super) use crate::evaluate::gates;
 pub(super) use crate::evaluate::precision::Precision;

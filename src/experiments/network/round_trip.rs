@@ -400,33 +400,31 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
 /// The operating systems' share against the network's, protocol by protocol.
 fn explain_path(study: &Study<'_>, findings: &mut Findings, peer: &Peer) {
     findings.say(path_sentence(study, peer));
-    let mut rows = Vec::new();
     let p50 = |kind: Kind| {
         let labels = kind.labels().with("quantile", "p50");
         findings.metric(TIME, &labels).map(|metric| metric.value)
     };
-    for protocol in ["tcp", "udp", "icmp"] {
-        let remote = Kind { ipv6: peer.is_ipv6(), remote: true, ..kind(protocol, 1, None) };
-        let placement = (protocol != "icmp").then_some(OTHER_CPU);
-        let here = Kind { ipv6: peer.is_ipv6(), ..kind(protocol, 1, placement) };
-        let (Some(all), Some(own)) = (p50(remote), p50(here)) else { continue };
-        rows.push(vec![
-            protocol.to_owned(),
-            quantity(all, Unit::Nanoseconds),
-            quantity(own, Unit::Nanoseconds),
-            if all > own { quantity(all - own, Unit::Nanoseconds) } else { "not resolvable".to_owned() },
-            if all > own { percent((all - own) / all) } else { "–".to_owned() },
-        ]);
-    }
     let pair = |protocol| p50(Kind { ipv6: peer.is_ipv6(), remote: true, ..kind(protocol, 1, None) });
     let alike = pair("icmp").zip(pair("tcp"));
-    if !rows.is_empty() {
-        findings.tabulate(
-            "Round trip of a byte (p50) and its parts: operating systems (the loopback on two CPUs) and network",
-            &["protocol", "remote", "operating systems", "network", "network's share"],
-            rows,
-        );
-    }
+    let both = |protocol: &'static str| {
+        let placement = (protocol != "icmp").then_some(OTHER_CPU);
+        let own = p50(Kind { ipv6: peer.is_ipv6(), ..kind(protocol, 1, placement) })?;
+        pair(protocol).map(|all| (protocol, all, own))
+    };
+    let table = pivot(
+        "Round trip of a byte (p50) and its parts: operating systems (the loopback on two CPUs) and network",
+        ["tcp", "udp", "icmp"].into_iter().filter_map(both),
+        &[
+            ("protocol", &|(protocol, ..)| Some((*protocol).to_owned())),
+            ("remote", &|(_, all, _)| Some(quantity(*all, Unit::Nanoseconds))),
+            ("operating systems", &|(.., own)| Some(quantity(*own, Unit::Nanoseconds))),
+            ("network", &|(_, all, own)| {
+                Some(if all > own { quantity(all - own, Unit::Nanoseconds) } else { "not resolvable".to_owned() })
+            }),
+            ("network's share", &|(_, all, own)| (all > own).then(|| percent((all - own) / all))),
+        ],
+    );
+    findings.analysis.extend(table);
     if let Some((icmp, tcp)) = alike {
         let apart = (icmp / tcp - 1.0).abs();
         findings.say(format!(

@@ -442,13 +442,13 @@ fn share_out(study: &Study<'_>, findings: &mut Findings) {
             nanoseconds(fresh.shown().value - kept.shown().value)
         ));
     }
-    let rows: Vec<Vec<String>> = MAKERS
-        .into_iter()
-        .filter_map(|by| Some(vec![by.to_owned(), number(median(&study.values("faults", &Labels::of([("by", by)])))?)]))
-        .collect();
-    if !rows.is_empty() {
-        findings.tabulate("Page faults per thread, including those of its creator", &["by", "faults"], rows);
-    }
+    let faults = |by: &'static str| Some((by, median(&study.values("faults", &Labels::of([("by", by)])))?));
+    let table = pivot(
+        "Page faults per thread, including those of its creator",
+        MAKERS.into_iter().filter_map(faults),
+        &[("by", &|(by, _)| Some((*by).to_owned())), ("faults", &|(_, faults)| Some(number(*faults)))],
+    );
+    findings.analysis.extend(table);
 }
 
 fn tell_placement(study: &Study<'_>, findings: &mut Findings) {

@@ -33,27 +33,24 @@ pub(super) fn mark(findings: &mut Findings, labels: &Labels, limit: Option<u64>)
 
 pub(super) fn narrate(study: &Study<'_>, findings: &mut Findings) {
     let size = |bytes: f64| quantity(bytes, Unit::Bytes);
-    let mut rows = Vec::new();
-    for limit in LIMITS {
-        let labels = bounded(limit);
-        let Some(metric) = findings.metric(BYTES, &labels) else { continue };
-        let time = |name: &str| {
-            let value = median(&study.values(name, &labels)).map(|ticks| study.nanoseconds(ticks));
-            value.map_or_else(String::new, |value| quantity(value, Unit::Nanoseconds))
-        };
-        let other = median(&study.values("charged_else", &labels)).map_or_else(String::new, size);
-        let [whole, most] = metric.interval95;
-        rows.push(vec![
-            size(limit as f64),
-            metric.text(),
-            percent(metric.value / limit as f64),
-            size(whole),
-            size(most),
-            other,
-            time("hit"),
-            time("miss"),
-        ]);
-    }
+    let of = |limit: &u64| findings.metric(BYTES, &bounded(*limit));
+    let end = |limit: &u64, end: usize| Some(size(of(limit)?.interval95[end]));
+    let middle = |name: &str, limit: &u64| median(&study.values(name, &bounded(*limit)));
+    let time = |name: &str, limit: &u64| Some(quantity(study.nanoseconds(middle(name, limit)?), Unit::Nanoseconds));
+    let table = pivot(
+        "What groups of known size keep, and how long a read of 4 KiB takes on a hit and on a miss",
+        LIMITS.into_iter().filter(|limit| of(limit).is_some()),
+        &[
+            ("limit", &|limit| Some(size(*limit as f64))),
+            ("cache", &|limit| Some(of(limit)?.text())),
+            ("share", &|limit| Some(percent(of(limit)?.value / *limit as f64))),
+            ("largest whole file", &|limit| end(limit, 0)),
+            ("most cached", &|limit| end(limit, 1)),
+            ("other charges", &|limit| middle("charged_else", limit).map(size)),
+            ("hit", &|limit| time("hit", limit)),
+            ("miss", &|limit| time("miss", limit)),
+        ],
+    );
     if let Some(metric) = LIMITS.iter().rev().find_map(|&limit| findings.metric(BYTES, &bounded(limit))) {
         let limit = metric.labels.get("limit").and_then(|text| text.parse::<f64>().ok()).unwrap_or(metric.value);
         let text = format!(
@@ -67,13 +64,7 @@ pub(super) fn narrate(study: &Study<'_>, findings: &mut Findings) {
         );
         findings.say(text);
     }
-    if !rows.is_empty() {
-        findings.tabulate(
-            "What groups of known size keep, and how long a read of 4 KiB takes on a hit and on a miss",
-            &["limit", "cache", "share", "largest whole file", "most cached", "other charges", "hit", "miss"],
-            rows,
-        );
-    }
+    findings.analysis.extend(table);
     let (hit, miss) = LIMITS.iter().fold((Vec::new(), Vec::new()), |(mut hits, mut misses), &limit| {
         hits.extend(study.values("hit", &bounded(limit)));
         misses.extend(study.values("miss", &bounded(limit)));

@@ -30,50 +30,31 @@ fn pause(one: f64, all: f64, processes: usize) -> Option<String> {
 }
 
 pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
-    let mut rows = Vec::new();
-    for order in Order::ALL {
-        let alone = rate(study, order, 1).map(|found| found.value);
-        for processes in PROCESSES {
-            let own = labels(order, processes);
-            let (Some(time), Some(rate)) = (findings.metric(TIME, &own), findings.metric(RATE, &own)) else { continue };
-            let tail = study.plain_sample("times", &own).and_then(|sample| {
-                summary::quantile(&sample.launches.iter().flatten().copied().collect::<Vec<f64>>(), 0.99)
-            });
-            let value = |metric: &str| {
-                findings.metric(metric, &own).map_or_else(|| "–".to_owned(), |found| number(found.value))
-            };
-            let queue = median(&study.values("in_flight", &own)).map_or_else(|| "–".to_owned(), number);
-            rows.push(vec![
-                order.name().to_owned(),
-                processes.to_string(),
-                time.text(),
-                tail.map_or_else(|| "–".to_owned(), shown),
-                rate.text(),
-                alone.map_or_else(|| "–".to_owned(), |alone| factor(rate.value / alone)),
-                value(FAIRNESS),
-                value(CPU_SHARE),
-                queue,
-            ]);
-        }
-    }
-    if rows.is_empty() {
+    let of = |metric: &str, at: &(Order, usize)| findings.metric(metric, &labels(at.0, at.1));
+    let value = |metric: &str, at: &(Order, usize)| Some(number(of(metric, at)?.value));
+    let all = Order::ALL.into_iter().flat_map(|order| PROCESSES.map(|processes| (order, processes)));
+    let table = pivot(
+        "Processes that read at the same time, each from its own file",
+        all.clone().filter(|at| of(TIME, at).is_some() && of(RATE, at).is_some()),
+        &[
+            ("order", &|(order, _)| Some(order.name().to_owned())),
+            ("processes", &|(_, processes)| Some(processes.to_string())),
+            ("median", &|at| Some(of(TIME, at)?.text())),
+            ("p99", &|&(order, processes)| {
+                let sample = study.plain_sample("times", &labels(order, processes))?;
+                summary::quantile(&sample.launches.concat(), 0.99).map(shown)
+            }),
+            ("together", &|at| Some(of(RATE, at)?.text())),
+            ("over one process", &|at| Some(factor(of(RATE, at)?.value / rate(study, at.0, 1)?.value))),
+            ("fairness", &|at| value(FAIRNESS, at)),
+            ("CPU share", &|at| value(CPU_SHARE, at)),
+            ("device queue", &|at| median(&study.values("in_flight", &labels(at.0, at.1))).map(number)),
+        ],
+    );
+    if table.is_none() {
         return;
     }
-    findings.tabulate(
-        "Processes that read at the same time, each from its own file",
-        &[
-            "order",
-            "processes",
-            "median",
-            "p99",
-            "together",
-            "over one process",
-            "fairness",
-            "CPU share",
-            "device queue",
-        ],
-        rows,
-    );
+    findings.analysis.extend(table);
     let most = PROCESSES[PROCESSES.len() - 1];
     let pair = |processes| findings.metric(TIME, &labels(Order::Random, processes)).cloned();
     if let (Some(one), Some(all)) = (pair(1), pair(most)) {
@@ -99,9 +80,7 @@ pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
     if let Some(text) = longest(1).zip(longest(most)).and_then(|(one, all)| pause(one, all, most)) {
         findings.say(text);
     }
-    let bound: Vec<String> = Order::ALL
-        .into_iter()
-        .flat_map(|order| PROCESSES.map(|processes| (order, processes)))
+    let bound: Vec<String> = all
         .filter(|&(order, processes)| {
             median(&cpu_shares(study, order, processes)).is_some_and(|share| share >= CPU_BOUND)
         })

@@ -70,42 +70,22 @@ pub(super) fn decompose(study: &Study<'_>, findings: &mut Findings, bytes: u64) 
     let shown = |value: f64| quantity(value, Unit::Nanoseconds);
     let (direct, cold, warm) = (value(Order::Random, DIRECT), value(Order::Random, COLD), value(Order::Random, WARM));
     let next = value(Order::Sequential, COLD);
-    let mut rows = Vec::new();
-    if let (Some(warm), Some(entry)) = (&warm, entry)
-        && Ratio::of(warm, entry, 1.0).is_some()
-    {
-        rows.push(vec![
-            "warm − rejected system call".to_owned(),
-            shown(warm.value - entry.value),
-            "page lookup and copy".to_owned(),
-        ]);
-    }
-    if let (Some(warm), Some(cold)) = (&warm, &cold)
-        && Ratio::of(cold, warm, 1.0).is_some()
-    {
-        rows.push(vec![
-            "cold − warm".to_owned(),
-            shown(cold.value - warm.value),
-            "the device, a new page, two switches".to_owned(),
-        ]);
-    }
     // Both are medians of a device that scatters: where the difference is lost in that, it is none.
-    if let (Some(direct), Some(cold)) = (&direct, &cold)
-        && Ratio::of(cold, direct, 1.0).is_some()
-    {
-        rows.push(vec![
-            "cold − direct".to_owned(),
-            shown(cold.value - direct.value),
-            "cost of the page cache on a miss".to_owned(),
-        ]);
-    }
-    if !rows.is_empty() {
-        findings.tabulate(
-            &format!("Components of a random read of 4 KiB in a file of {}", mark(bytes as f64, Unit::Bytes)),
-            &["difference", "time", "component"],
-            rows,
-        );
-    }
+    let part = |difference: &str, long: Option<&Metric>, short: Option<&Metric>, component: &str| {
+        let (long, short) = long.zip(short).filter(|(long, short)| Ratio::of(long, short, 1.0).is_some())?;
+        Some(vec![difference.to_owned(), shown(long.value - short.value), component.to_owned()])
+    };
+    let parts = [
+        part("warm − rejected system call", warm.as_ref(), entry, "page lookup and copy"),
+        part("cold − warm", cold.as_ref(), warm.as_ref(), "the device, a new page, two switches"),
+        part("cold − direct", cold.as_ref(), direct.as_ref(), "cost of the page cache on a miss"),
+    ];
+    let rows = parts.into_iter().flatten().collect();
+    findings.tabulate(
+        &format!("Components of a random read of 4 KiB in a file of {}", mark(bytes as f64, Unit::Bytes)),
+        &["difference", "time", "component"],
+        rows,
+    );
     if let (Some(cold), Some(warm)) = (&cold, &warm) {
         findings.say(format!(
             "In a file of {}, a random read takes {} on a cache miss and {} on a hit{}.",

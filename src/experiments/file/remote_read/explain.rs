@@ -93,26 +93,24 @@ pub(super) fn introduction(study: &Study<'_>, way: RemoteAccess<'_>) -> String {
 pub(super) fn tabulate(study: &Study<'_>, findings: &mut Findings, way: RemoteAccess<'_>) {
     let via = way.via();
     let trip = trip(study, way);
-    let mut rows = Vec::new();
-    for bytes in SIZES {
-        let of = Labels::of([("via", via), ("order", RANDOM)]).with("bytes", bytes);
-        let there = findings.metric(TIME, &labels(via, RANDOM, bytes, "warm"));
-        let penalty = findings.metric(PENALTY, &of);
-        let here = quantile_of_shots(study, "read", &labels(via, RANDOM, bytes, "here"), 0.5);
-        let (Some(there), Some(penalty), Some(here)) = (there, penalty, here) else { continue };
-        rows.push(vec![
-            quantity(f64::from(bytes), Unit::Bytes),
-            there.text(),
-            time(here.value),
-            penalty.text(),
-            trip.map_or_else(|| "unknown".to_owned(), |(trip, _)| number(penalty.value / trip)),
-        ]);
-    }
-    if !rows.is_empty() {
-        let caption = format!("A random read (via {via}) from the memory of the other machine and of this machine");
-        let columns = ["read", "other machine", "this machine", "penalty", "round trips"];
-        findings.tabulate(&caption, &columns, rows);
-    }
+    let there = |bytes: &u32| findings.metric(TIME, &labels(via, RANDOM, *bytes, "warm"));
+    let of = |bytes: &u32| Labels::of([("via", via), ("order", RANDOM)]).with("bytes", *bytes);
+    let penalty = |bytes: &u32| findings.metric(PENALTY, &of(bytes));
+    let here = |bytes: &u32| quantile_of_shots(study, "read", &labels(via, RANDOM, *bytes, "here"), 0.5);
+    let trips = |bytes: &u32| Some(number(penalty(bytes)?.value / trip.as_ref()?.0));
+    let is_known = |bytes: &u32| there(bytes).is_some() && penalty(bytes).is_some() && here(bytes).is_some();
+    let table = pivot(
+        &format!("A random read (via {via}) from the memory of the other machine and of this machine"),
+        SIZES.into_iter().filter(is_known),
+        &[
+            ("read", &|bytes| Some(quantity(f64::from(*bytes), Unit::Bytes))),
+            ("other machine", &|bytes| Some(there(bytes)?.text())),
+            ("this machine", &|bytes| Some(time(here(bytes)?.value))),
+            ("penalty", &|bytes| Some(penalty(bytes)?.text())),
+            ("round trips", &|bytes| trips(bytes).or_else(|| Some("unknown".to_owned()))),
+        ],
+    );
+    findings.analysis.extend(table);
 }
 
 /// Round trip and rate in the line over sizes.

@@ -2,7 +2,7 @@
 
 use super::{IN_CACHE, NODE, RATE};
 use crate::experiments::memory::footprint::MEMORY;
-use crate::experiments::memory::streams;
+use crate::experiments::memory::{streams, tell_nodes};
 use crate::experiments::prelude::*;
 use crate::results::ratio::{in_brackets, scaled};
 use crate::sys::stream::Operation;
@@ -11,35 +11,34 @@ use crate::sys::stream::Operation;
 const READS_FIRST: f64 = 0.8;
 
 pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
-    let rate = |findings: &Findings, operation, level: &str, threads| {
-        findings.metric(RATE, &streams::labels(operation, level, threads)).map(|metric| metric.value)
+    let rate = |(level, operation): &(&'static str, Operation)| {
+        findings.metric(RATE, &streams::labels(*operation, level, 1)).map(|metric| metric.value)
     };
-    let shown = |value: f64| quantity(value, Unit::BytesPerSecond);
-    if let Some(core) = study.core {
-        let mut rows = Vec::new();
-        for level in ["L1", "L2", "L3", MEMORY] {
-            for operation in IN_CACHE {
-                if let Some(found) = rate(findings, operation, level, 1) {
-                    let cells = [level, operation.name()].map(str::to_owned);
-                    rows.push(cells.into_iter().chain([shown(found), number(found / core.0)]).collect());
-                }
-            }
-        }
-        let columns = ["level", "operation", "rate", "bytes per core cycle"];
-        findings.tabulate("Rates of one thread by level (a copied byte counts once).", &columns, rows);
-    }
-    let rows: Vec<Vec<String>> = Operation::ALL
-        .into_iter()
-        .filter_map(|operation| {
-            let chosen = most_frequent(&study.remarks(&format!("vectors.{}", operation.name())))?;
-            Some(vec![operation.name().to_owned(), chosen])
-        })
-        .collect();
-    findings.tabulate(
+    let levels = ["L1", "L2", "L3", MEMORY].into_iter().flat_map(|level| IN_CACHE.map(|operation| (level, operation)));
+    let by_level = study.core.and_then(|core| {
+        pivot(
+            "Rates of one thread by level (a copied byte counts once).",
+            levels.filter(|of| rate(of).is_some()),
+            &[
+                ("level", &|(level, _)| Some((*level).to_owned())),
+                ("operation", &|(_, operation)| Some(operation.name().to_owned())),
+                ("rate", &|of| Some(quantity(rate(of)?, Unit::BytesPerSecond))),
+                ("bytes per core cycle", &|of| Some(number(rate(of)? / core.0))),
+            ],
+        )
+    });
+    let chosen = |operation: Operation| {
+        Some((operation.name(), most_frequent(&study.remarks(&format!("vectors.{}", operation.name())))?))
+    };
+    let vectors = pivot(
         "Vectors used in DRAM, chosen by a short trial in each launch.",
-        &["operation", "chosen most often"],
-        rows,
+        Operation::ALL.into_iter().filter_map(chosen),
+        &[
+            ("operation", &|(operation, _)| Some((*operation).to_owned())),
+            ("chosen most often", &|(_, chosen)| Some(chosen.clone())),
+        ],
     );
+    findings.analysis.extend(by_level.into_iter().chain(vectors));
     let found = |findings: &Findings, operation| findings.metric(RATE, &streams::labels(operation, MEMORY, 1)).cloned();
     if let (Some(plain), Some(past)) = (found(findings, Operation::Write), found(findings, Operation::WriteNt)) {
         let as_fast = Ratio::of(&scaled(&plain, 1.0 / READS_FIRST), &past, 1.0).is_some();
@@ -68,31 +67,14 @@ pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
                       guest.",
         );
     }
-    tell_nodes(study, findings);
-}
-
-/// Says how far apart near and far memory are.
-fn tell_nodes(study: &Study<'_>, findings: &mut Findings) {
-    let of = |own: bool| {
-        let all = findings.metrics.iter().filter(|metric| metric.name == NODE);
-        let wanted = all.filter(|metric| (metric.labels.get("cpu_node") == metric.labels.get("memory_node")) == own);
-        wanted.collect::<Vec<&Metric>>()
-    };
-    let by_value = |one: &&Metric, other: &&Metric| one.value.total_cmp(&other.value);
-    let (near, far) = (of(true).into_iter().max_by(by_value), of(false).into_iter().min_by(by_value));
-    findings.say(match (study.setup.machine.memory.nodes.len(), near, far) {
-        (0 | 1, ..) => "The kernel reports one node of memory, so no remote node was measured.".to_owned(),
-        (_, Some(near), Some(far)) => format!(
-            "One thread reads {} from the memory of the local node at best, and {} from a remote node's at \
-             worst{}.",
+    let single = "The kernel reports one node of memory, so no remote node was measured.";
+    tell_nodes(study, findings, NODE, single, |near, far| {
+        format!(
+            "One thread reads {} from the memory of the local node at best, and {} from a remote node's at worst{}.",
             near.shown(),
             far.shown(),
             in_brackets(near, far)
-        ),
-        (nodes, ..) => {
-            let why = study.setup.machine.memory.nodes_apart(&study.setup.allowed);
-            format!("This machine has {nodes} nodes, but this run could not compare them{why}.")
-        }
+        )
     });
 }
 

@@ -3,11 +3,12 @@
 
 use super::judge::{Agreement, RESIDUAL, WIDEST_SIZE, agreement, point_of_rule, rule_labels};
 use super::levels::{CURVE, Curves, FootprintPoint, FoundLevels, Named, level_labels};
-use super::patterns::{Pattern, RECIPES};
+use super::patterns::{Pattern, RECIPES, Recipe};
 use super::seen;
 use super::translation::huge_pages_help;
 use super::walk::{Scope, curve, pages_label};
 use crate::experiments::memory::footprint::MEMORY;
+use crate::experiments::memory::tell_nodes;
 use crate::experiments::prelude::*;
 use crate::results::document::Grade;
 use crate::results::drawing_note::MarkPlace;
@@ -45,7 +46,11 @@ pub(super) fn tell(
     tell_translation(study, findings, scope, curves, found);
     tell_long(findings, curves);
     tell_rules(findings, curves);
-    tell_nodes(study, findings);
+    let single = "All memory is on one node, so no remote node was measured.";
+    tell_nodes(study, findings, "memory.latency.node", single, |near, far| {
+        let (times, [near, far]) = (in_brackets(far, near), [near, far].map(Metric::shown));
+        format!("A load from the local node takes {near} at best, and from another node {far} at worst{times}.")
+    });
 }
 
 fn tell_levels(findings: &mut Findings, found: &FoundLevels, deciding: Option<Pages>) {
@@ -53,35 +58,23 @@ fn tell_levels(findings: &mut Findings, found: &FoundLevels, deciding: Option<Pa
         findings.say("Too few footprints were measured to separate the levels.");
         return;
     };
-    let value = |name: &str, pages: Pages| {
-        findings.metric("memory.latency.level", &level_labels(name, pages)).map(|metric| metric.value)
-    };
-    let rows: Vec<Vec<String>> = found
-        .levels
-        .iter()
-        .map(|level| {
-            let cycles = findings
-                .metric("memory.latency.level", &level_labels(&level.name, Pages::Huge))
-                .or_else(|| findings.metric("memory.latency.level", &level_labels(&level.name, Pages::Small)))
-                .and_then(|metric| metric.cycles);
-            let dash = || "–".to_owned();
-            vec![
-                level.name.clone(),
-                value(&level.name, Pages::Huge).map_or_else(dash, nanoseconds),
-                value(&level.name, Pages::Small).map_or_else(dash, nanoseconds),
-                cycles.map_or_else(dash, number),
-                level.ends.map_or_else(dash, |ends| interval(ends, Unit::Bytes)),
-                level.claimed.map_or_else(dash, |size| quantity(size as f64, Unit::Bytes)),
-                sureness(level).to_owned(),
-            ]
-        })
-        .collect();
+    let of = |level: &Named, pages: Pages| findings.metric("memory.latency.level", &level_labels(&level.name, pages));
+    let value = |level: &Named, pages: Pages| Some(nanoseconds(of(level, pages)?.value));
     let pages_in_words = if pages == Pages::Huge { "huge pages" } else { "small pages" };
-    findings.tabulate(
+    let table = pivot(
         &format!("Levels found on the page-blocked curve on {pages_in_words}"),
-        &["level", "huge pages", "4 KiB pages", "cycles", "ends between", "kernel reports", "size"],
-        rows,
+        &found.levels,
+        &[
+            ("level", &|level| Some(level.name.clone())),
+            ("huge pages", &|level| value(level, Pages::Huge)),
+            ("4 KiB pages", &|level| value(level, Pages::Small)),
+            ("cycles", &|level| of(level, Pages::Huge).or_else(|| of(level, Pages::Small))?.cycles.map(number)),
+            ("ends between", &|level| level.ends.map(|ends| interval(ends, Unit::Bytes))),
+            ("kernel reports", &|level| level.claimed.map(|size| quantity(size as f64, Unit::Bytes))),
+            ("size", &|level| Some(sureness(level).to_owned())),
+        ],
     );
+    findings.analysis.extend(table);
     if found.residual > RESIDUAL {
         findings.say(format!(
             "The page-blocked curve deviates by {} from a non-decreasing one (limit {}). Others may have used \
@@ -316,55 +309,27 @@ fn tell_long(findings: &mut Findings, curves: &Curves) {
 }
 
 fn tell_rules(findings: &mut Findings, curves: &Curves) {
-    let rows: Vec<Vec<String>> = RECIPES
-        .iter()
-        .filter_map(|rule| {
-            let point = point_of_rule(curves, rule)?;
-            let metric = findings.metric("memory.latency.by_rule", &rule_labels(rule, point.bytes))?;
-            Some(vec![
-                rule.what.to_owned(),
-                quantity(point.bytes as f64, Unit::Bytes),
-                nanoseconds(metric.value),
-                interval(metric.interval95, Unit::Nanoseconds),
-                count(u64::from(metric.launches), "launch", "launches"),
-                rule.why.to_owned(),
-            ])
-        })
-        .collect();
-    if rows.is_empty() {
-        return;
-    }
-    findings.say(
-        "Tools that report a memory latency chase one large buffer by different rules, and few of them document the \
-         rule. The table has sysdyno's measurements by these rules, to compare with the results of other tools.",
-    );
-    findings.tabulate(
+    let of = |rule: &'static Recipe| {
+        let point = point_of_rule(curves, rule)?;
+        Some((rule, point, findings.metric("memory.latency.by_rule", &rule_labels(rule, point.bytes))?))
+    };
+    let table = pivot(
         "DRAM latency on this machine by the rules of other tools",
-        &["rule", "buffer", "one load", "interval", "over", "why"],
-        rows,
+        RECIPES.iter().filter_map(of),
+        &[
+            ("rule", &|(rule, ..)| Some(rule.what.to_owned())),
+            ("buffer", &|(_, point, _)| Some(quantity(point.bytes as f64, Unit::Bytes))),
+            ("one load", &|(.., metric)| Some(nanoseconds(metric.value))),
+            ("interval", &|(.., metric)| Some(interval(metric.interval95, Unit::Nanoseconds))),
+            ("over", &|(.., metric)| Some(count(u64::from(metric.launches), "launch", "launches"))),
+            ("why", &|(rule, ..)| Some(rule.why.to_owned())),
+        ],
     );
-}
-
-fn tell_nodes(study: &Study<'_>, findings: &mut Findings) {
-    let pairs: Vec<_> = findings.metrics.iter().filter(|metric| metric.name == "memory.latency.node").collect();
-    let of = |own: bool| {
-        let is = move |metric: &&&Metric| (metric.labels.get("cpu_node") == metric.labels.get("memory_node")) == own;
-        pairs.iter().copied().filter(move |metric| is(&metric))
-    };
-    let by_value = |one: &&Metric, other: &&Metric| one.value.total_cmp(&other.value);
-    let (nearest, farthest) = (of(true).min_by(by_value), of(false).max_by(by_value));
-    let text = match (study.setup.machine.memory.nodes.len(), nearest, farthest) {
-        (0 | 1, ..) => "All memory is on one node, so no remote node was measured.".to_owned(),
-        (_, Some(near), Some(far)) => format!(
-            "A load from the local node takes {} at best, and from another node {} at worst{}.",
-            near.shown(),
-            far.shown(),
-            in_brackets(far, near)
-        ),
-        (nodes, ..) => {
-            let why = study.setup.machine.memory.nodes_apart(&study.setup.allowed);
-            format!("This machine has {nodes} nodes, but this run could not compare them{why}.")
-        }
-    };
-    findings.say(text);
+    if table.is_some() {
+        findings.say(
+            "Tools that report a memory latency chase one large buffer by different rules, and few of them document the \
+             rule. The table has sysdyno's measurements by these rules, to compare with the results of other tools.",
+        );
+    }
+    findings.analysis.extend(table);
 }

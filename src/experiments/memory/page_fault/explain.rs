@@ -19,36 +19,27 @@ use super::{
 pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
     let time = |findings: &Findings, kind: &str| findings.metric(TIME, &labels(kind)).map(|metric| metric.value);
     let pages = |findings: &Findings, kind: &str| findings.metric(PAGES, &labels(kind)).map(|metric| metric.value);
-    let shown = |value| quantity(value, Unit::Nanoseconds);
     let page = page_size() as f64;
     let rate = study.metric("memory.bandwidth.rate", &streams::labels(Operation::Read, MEMORY, 1));
-    let mut rows = Vec::new();
-    for kind in KINDS {
-        let (Some(own), Some(mapped)) = (time(findings, kind), pages(findings, kind)) else { continue };
-        let moved = rate.map(|rate| mapped * page / rate.value * 1e9);
-        rows.push(vec![
-            kind.to_owned(),
-            shown(own),
-            number(mapped),
-            shown(own / mapped),
-            number(own / mapped / page),
-            moved.map_or_else(|| "–".to_owned(), |moved| number(own / moved)),
-        ]);
-    }
-    let columns = [
-        "kind",
-        "one fault",
-        "pages",
-        "one page",
-        "ns per byte, if all are used",
-        "× time to read the same bytes from memory",
-    ];
-    findings.tabulate(
+    let own = |kind: &str| time(findings, kind);
+    let mapped = |kind: &str| pages(findings, kind);
+    let each = |kind: &str| Some(own(kind)? / mapped(kind)?);
+    let table = pivot(
         "Cost of a fault, and the pages that it maps. The last two columns hold for programs that use every mapped \
          byte, so compare them with a bandwidth. A program that touches one byte waits for one fault.",
-        &columns,
-        rows,
+        KINDS.into_iter().filter(|kind| each(kind).is_some()),
+        &[
+            ("kind", &|kind| Some((*kind).to_owned())),
+            ("one fault", &|kind| Some(quantity(own(kind)?, Unit::Nanoseconds))),
+            ("pages", &|kind| Some(number(mapped(kind)?))),
+            ("one page", &|kind| Some(quantity(each(kind)?, Unit::Nanoseconds))),
+            ("ns per byte, if all are used", &|kind| Some(number(each(kind)? / page))),
+            ("× time to read the same bytes from memory", &|kind| {
+                Some(number(each(kind)? / (page / rate?.value * 1e9)))
+            }),
+        ],
     );
+    findings.analysis.extend(table);
     let found = |findings: &Findings, kind: &str| findings.metric(TIME, &labels(kind)).cloned();
     if let (Some(around), Some(mapped), Some(single)) =
         (found(findings, CACHED), pages(findings, CACHED), found(findings, SINGLE))

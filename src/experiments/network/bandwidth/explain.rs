@@ -15,15 +15,17 @@ pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
     if let Some(peer) = study.setup.peer.as_ref() {
         findings.say(path_sentence(study, peer));
     }
-    let mut rows = Vec::new();
-    for case in cases(study.setup) {
-        let Some(metric) = findings.metric(RATE, &case.labels()) else { continue };
-        let Some(limit) = limit(study, case) else { continue };
-        rows.push(vec![case.labels().to_string(), quantity(metric.value, Unit::BytesPerSecond), limit]);
-    }
-    if !rows.is_empty() {
-        findings.tabulate("What limits each flow", &["flow", "payload", "limit"], rows);
-    }
+    let flow = |case: Case| Some((case.labels(), findings.metric(RATE, &case.labels())?.value, limit(study, case)?));
+    let table = pivot(
+        "What limits each flow",
+        cases(study.setup).into_iter().filter_map(flow),
+        &[
+            ("flow", &|(labels, ..)| Some(labels.to_string())),
+            ("payload", &|(_, rate, _)| Some(quantity(*rate, Unit::BytesPerSecond))),
+            ("limit", &|(.., limit)| Some(limit.clone())),
+        ],
+    );
+    findings.analysis.extend(table);
     let rate = |findings: &Findings, case: Case| findings.metric(RATE, &case.labels()).cloned();
     let (two, one) = (rate(findings, PLAIN), rate(findings, Case { placement: Some(SAME_CPU), ..PLAIN }));
     if let (Some(two), Some(one)) = (two, one) {
