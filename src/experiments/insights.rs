@@ -80,14 +80,6 @@ const ROW: Insight = Insight {
     otherwise: false,
 };
 
-const fn figure(text: &'static str) -> Operand {
-    Operand::Figure(1.0, FigureName::of(text))
-}
-
-const fn one(figure: FigureName) -> Operand {
-    Operand::Figure(1.0, figure)
-}
-
 const BATCHED_CALL: FigureName = FigureName::of("os.system_call.time call=io_uring_nop_batched");
 const MEMORY_READS: FigureName = FigureName::of("memory.bandwidth.rate level=DRAM operation=read");
 const MEMORY_READ: FigureName = FigureName::of("memory.bandwidth.rate level=DRAM operation=read threads=1");
@@ -96,14 +88,14 @@ const OWN_CPU: FigureName = FigureName::of("cpu.sharing.share beside=own_cpu sta
 const FORK_SLOPE: FigureName = FigureName::of("os.process_creation.per_page how=fork_wait");
 const SPAWN: FigureName =
     FigureName::of("os.process_creation.time how=posix_spawn_wait image=static resident=67108864");
-const SMALL_FORK: Operand = figure("os.process_creation.time how=fork_wait resident=0 child=same_cpu");
+const SMALL_FORK: Operand = Operand::of("os.process_creation.time how=fork_wait resident=0 child=same_cpu");
 const LEAST_SLACK: FigureName = FigureName::of("os.sleep.oversleep requested=100000 quantile=p50 slack=least");
 const FORK: Insight = Insight {
     // The pages of a gibibyte, over 10 ms.
     of: &[
         Operand::Figure(262_144.0, FORK_SLOPE),
         Operand::Number(10e6, Unit::Nanoseconds),
-        figure("os.process_creation.time how=fork_wait resident=268435456 pages=4k"),
+        Operand::of("os.process_creation.time how=fork_wait resident=268435456 pages=4k"),
         SMALL_FORK,
     ],
     text: "fork and wait take {2} in a parent with 256 MiB on 4 KiB pages, and {3} in a small one.",
@@ -119,7 +111,7 @@ const FORK: Insight = Insight {
 
 const ROWS: &[Insight] = &[
     Insight {
-        of: &[one(IDLE_WAKE_UP), one(SWITCH)],
+        of: &[Operand::one(IDLE_WAKE_UP), Operand::one(SWITCH)],
         usual: 3.0,
         text: "Waking a sleeping CPU takes {0}, {ratio} times a switch on the same CPU ({1}).",
         why: &[
@@ -166,7 +158,7 @@ const ROWS: &[Insight] = &[
         ..ROW
     },
     Insight {
-        of: &[one(WRITE_FAULT), one(KERNEL_ENTRY)],
+        of: &[Operand::one(WRITE_FAULT), Operand::one(KERNEL_ENTRY)],
         usual: 8.0,
         text: "The first write to a page takes {0}, as long as {ratio} empty system calls ({1}).",
         why: &[
@@ -180,8 +172,8 @@ const ROWS: &[Insight] = &[
     },
     Insight {
         of: &[
-            figure("file.read.block_time cache=cold order=random bytes=67108864"),
-            figure("file.read.block_time cache=cold order=sequential bytes=67108864"),
+            Operand::of("file.read.block_time cache=cold order=random bytes=67108864"),
+            Operand::of("file.read.block_time cache=cold order=sequential bytes=67108864"),
         ],
         usual: 5.0,
         weight: [0.0, 0.5],
@@ -194,8 +186,8 @@ const ROWS: &[Insight] = &[
     },
     Insight {
         of: &[
-            figure("memory.bandwidth.rate level=DRAM operation=write_nt threads=1"),
-            figure("memory.bandwidth.rate level=DRAM operation=write threads=1"),
+            Operand::of("memory.bandwidth.rate level=DRAM operation=write_nt threads=1"),
+            Operand::of("memory.bandwidth.rate level=DRAM operation=write threads=1"),
         ],
         usual: 1.5,
         text: "One CPU writes {1} to memory, and {0} with stores that bypass the caches ({ratio} times).",
@@ -206,7 +198,7 @@ const ROWS: &[Insight] = &[
     // Over the timer slack that the kernel gives a task (man 2 prctl, PR_SET_TIMERSLACK).
     Insight {
         of: &[
-            figure("os.sleep.oversleep requested=100000 quantile=p50 slack=default"),
+            Operand::of("os.sleep.oversleep requested=100000 quantile=p50 slack=default"),
             Operand::Number(50_000.0, Unit::Nanoseconds),
         ],
         text: "A sleep of 100 µs ends {0} late.",
@@ -220,7 +212,10 @@ const ROWS: &[Insight] = &[
         ..ROW
     },
     Insight {
-        of: &[figure("os.channel.time through=unix_stream bytes=1"), figure("os.channel.time through=pipe bytes=1")],
+        of: &[
+            Operand::of("os.channel.time through=unix_stream bytes=1"),
+            Operand::of("os.channel.time through=pipe bytes=1"),
+        ],
         usual: 1.5,
         weight: [0.0, 0.5],
         text: "A byte through a UNIX stream socket takes {0}, {ratio} times as long as through a pipe ({1}).",
@@ -235,7 +230,7 @@ const ROWS: &[Insight] = &[
         of: &[
             FORK.of[0],
             FORK.of[1],
-            figure("os.process_creation.time how=fork_wait resident=67108864 pages=4k"),
+            Operand::of("os.process_creation.time how=fork_wait resident=67108864 pages=4k"),
             SMALL_FORK,
         ],
         text: "fork and wait take {2} in a parent with 64 MiB on 4 KiB pages, and {3} in a small one.",
@@ -245,8 +240,8 @@ const ROWS: &[Insight] = &[
     },
     Insight {
         of: &[
-            figure("os.process_creation.time how=fork_exec_wait image=dynamic child=same_cpu"),
-            figure("os.process_creation.time how=fork_exec_wait image=static child=same_cpu"),
+            Operand::of("os.process_creation.time how=fork_exec_wait image=dynamic child=same_cpu"),
+            Operand::of("os.process_creation.time how=fork_exec_wait image=static child=same_cpu"),
         ],
         usual: 2.0,
         weight: [0.0, 0.6],
@@ -258,7 +253,7 @@ const ROWS: &[Insight] = &[
         ..ROW
     },
     Insight {
-        of: &[one(MEMORY_LOAD), figure("memory.latency.level level=L1")],
+        of: &[Operand::one(MEMORY_LOAD), Operand::of("memory.latency.level level=L1")],
         usual: 100.0,
         always: true,
         weight: [0.3, 1.0],
@@ -268,7 +263,7 @@ const ROWS: &[Insight] = &[
         ..ROW
     },
     Insight {
-        of: &[figure("memory.latency.level level=DRAM pages=4k"), one(MEMORY_LOAD)],
+        of: &[Operand::of("memory.latency.level level=DRAM pages=4k"), Operand::one(MEMORY_LOAD)],
         usual: 1.15,
         weight: [0.0, 2.0],
         text: "Huge pages make random loads from memory {ratio} times faster ({1} against {0}).",
@@ -277,7 +272,7 @@ const ROWS: &[Insight] = &[
         ..ROW
     },
     Insight {
-        of: &[figure("file.read.depth_rate depth=32"), figure("file.read.depth_rate depth=1")],
+        of: &[Operand::of("file.read.depth_rate depth=32"), Operand::of("file.read.depth_rate depth=1")],
         usual: 2.0,
         weight: [0.0, 0.5],
         text: "The device serves 32 concurrent reads {ratio} times as fast as one read at a time ({0}, not {1}).",
@@ -287,8 +282,8 @@ const ROWS: &[Insight] = &[
     },
     Insight {
         of: &[
-            figure("cpu.timer.overhead method=clock_gettime"),
-            figure("cpu.timer.overhead method=clock_gettime_syscall"),
+            Operand::of("cpu.timer.overhead method=clock_gettime"),
+            Operand::of("cpu.timer.overhead method=clock_gettime_syscall"),
         ],
         usual: 0.5,
         weight: [1.0, 1.0],

@@ -135,6 +135,16 @@ fn side<'a>(parts: &[Operand], metrics: &[&'a Metric], machine: &Machine) -> Res
 }
 
 impl Operand {
+    /// A figure by itself.
+    pub const fn one(figure: FigureName) -> Self {
+        Operand::Figure(1.0, figure)
+    }
+
+    /// A figure by itself, by its name.
+    pub const fn of(figure: &'static str) -> Self {
+        Operand::one(FigureName::of(figure))
+    }
+
     /// Its value, or what is not there.
     pub fn evaluate<'a>(&self, metrics: &[&'a Metric], machine: &Machine) -> Result<Evaluated<'a>, String> {
         let exact = |value, unit, text| Evaluated { value, interval: [value; 2], unit, text, figure: None };
