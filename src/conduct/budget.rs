@@ -29,7 +29,7 @@ const ROUNDS: f64 = 40.0;
 
 /// What is launched, or why nothing is.
 pub(super) enum Next {
-    /// The launches of a round. The run ends after so many seconds, or earlier.
+    /// The launches of a round. The run ends within these seconds.
     Round(Vec<&'static Experiment>, f64),
     /// No goal is left.
     Reached,
@@ -283,7 +283,7 @@ mod tests {
 
     /// The launches of a round of 4 s, or why there is none.
     fn round(candidates: &[Candidate], left: f64) -> Result<Vec<&'static str>, &'static str> {
-        match next(candidates, Means { left, limit: 80.0, most: 100 }) {
+        match next(candidates, Means { left, limit: 160.0, most: 100 }) {
             Next::Round(order, _) => Ok(order.iter().map(|experiment| experiment.id).collect()),
             Next::Reached => Err("reached"),
             Next::NoLaunches => Err("no launches"),
@@ -319,7 +319,7 @@ mod tests {
             ["cpu.loop", "os.signal", "cpu.loop", "os.signal"]
         );
         assert_eq!(
-            round(&[most.clone()], 60.0).unwrap().len(),
+            round(std::slice::from_ref(&most), 60.0).unwrap().len(),
             3,
             "the figures are looked at when a goal may be reached"
         );
@@ -331,7 +331,7 @@ mod tests {
         let far = candidate("os.signal", 4, 0.5, &[f64::INFINITY; 3]);
         let near = candidate("cpu.loop", 5, 0.1, &[2.0]);
         assert_eq!(launches(&[far.clone(), near], 60.0), [("cpu.loop", 2)]);
-        assert_eq!(launches(&[far.clone()], 60.0), [("os.signal", 4)], "as many as it had");
+        assert_eq!(launches(std::slice::from_ref(&far), 60.0), [("os.signal", 4)], "as many as it had");
         assert_eq!(launches(&[far], 1.2), [("os.signal", 2)], "what fits");
         assert_eq!(launches(&[candidate("os.signal", 0, 0.5, &[500.0])], 60.0), [("os.signal", 1)], "one at least");
     }
@@ -339,7 +339,7 @@ mod tests {
     #[test]
     fn a_run_ends_without_goals_without_launches_and_without_time() {
         let done = candidate("cpu.loop", 8, 0.1, &[]);
-        assert_eq!(round(&[done.clone()], 60.0), Err("reached"));
+        assert_eq!(round(std::slice::from_ref(&done), 60.0), Err("reached"));
         let open = candidate("os.signal", 8, 0.5, &[2.0]);
         assert_eq!(round(&[done.clone(), open], 0.4), Err("no time"));
         assert_eq!(round(&[done, candidate("os.signal", 100, 0.5, &[2.0])], 60.0), Err("no launches"));
@@ -348,7 +348,7 @@ mod tests {
     #[test]
     fn the_time_that_is_left_is_that_of_all_goals() {
         let seconds =
-            |candidates: &[Candidate], left: f64| match next(candidates, Means { left, limit: 80.0, most: 100 }) {
+            |candidates: &[Candidate], left: f64| match next(candidates, Means { left, limit: 160.0, most: 100 }) {
                 Next::Round(_, seconds) => seconds,
                 _ => panic!("no round"),
             };
