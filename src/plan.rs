@@ -14,7 +14,7 @@ const LAUNCH_SECONDS: f64 = 0.012;
 pub const PROBE_SECONDS: f64 = 0.05;
 /// Seconds to calibrate the clock and to describe the machine.
 pub const START_SECONDS: f64 = 0.4;
-/// Launches before an experiment may rest. Fewer are enough where each takes long: its time is worth more elsewhere.
+/// Launches that an experiment needs. Fewer are enough where each takes long: its time is worth more elsewhere.
 const LEAST_LAUNCHES: u32 = 8;
 /// Seconds of a launch that takes long.
 const LONG: f64 = 1.0;
@@ -103,9 +103,9 @@ pub fn affordable(
     chosen
 }
 
-/// Launches that an experiment needs at least. The resolution of its results needs as many.
-pub fn least_launches(experiment: &Experiment, setup: &Setup) -> u32 {
-    if setup.profile.is_quick() || (experiment.seconds)(setup) > LONG { FEWEST_LAUNCHES as u32 } else { LEAST_LAUNCHES }
+/// Launches that an experiment needs whose launches take these seconds.
+pub fn least_launches(seconds: f64, setup: &Setup) -> u32 {
+    if setup.profile.is_quick() || seconds > LONG { FEWEST_LAUNCHES as u32 } else { LEAST_LAUNCHES }
 }
 
 /// Makes the plan; refuses a time limit that does not allow a single round.
@@ -121,7 +121,7 @@ pub fn plan(selected: &[&'static Experiment], setup: &Setup, time: Option<f64>) 
     let launch = |experiment: &Experiment| launch_seconds(experiment, setup);
     let first_round_seconds =
         START_SECONDS + PROBE_SECONDS + running.iter().map(|experiment| launch(experiment)).sum::<f64>();
-    let needed = |experiment: &Experiment| f64::from(least_launches(experiment, setup)) * launch(experiment);
+    let needed = |experiment: &Experiment| f64::from(least_launches(launch(experiment), setup)) * launch(experiment);
     let estimated_seconds = START_SECONDS + running.iter().map(|experiment| needed(experiment)).sum::<f64>();
     let limit_seconds = time.unwrap_or(profile.limit_seconds());
     if first_round_seconds > limit_seconds && !running.is_empty() {
@@ -149,7 +149,7 @@ pub fn plan(selected: &[&'static Experiment], setup: &Setup, time: Option<f64>) 
             .map(|(experiment, skipped)| Step {
                 experiment: experiment.id.to_owned(),
                 method_version: experiment.method_version,
-                launches: if skipped.is_some() { 0 } else { least_launches(experiment, setup) },
+                launches: if skipped.is_some() { 0 } else { least_launches(launch(experiment), setup) },
                 skipped,
             })
             .collect(),

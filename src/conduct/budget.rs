@@ -2,7 +2,8 @@
 //! seconds of a launch, and the seconds that are left.
 //!
 //! A goal is a headline result that is not good yet, or the launches that an experiment lacks. Each takes a number of launches.
-//! 1. Of each experiment, the launches that reach most goals for each launch are planned, if time allows them.
+//! 1. Of each experiment, the launches that reach most goals for each launch are planned, if time allows them. Disturbed results, which
+//!    may stay so, wait until no other goal can be reached.
 //! 2. Experiments whose planned launches reach most goals for each second come first, as long as all that is planned fits.
 //! 3. A round has a launch of each in this order, and again, until its time is used. Then the figures are looked at again, so the
 //!    launches of an experiment are spread over the run.
@@ -20,7 +21,7 @@ use crate::statistics::summary::median;
 
 use super::rounds::Rounds;
 
-/// Share of the headline figures that must be good before an experiment rests, and of all before a run ends.
+/// Share of the headline figures that must be good before a run ends: of all, or of each experiment where a run does not end early.
 const GOOD_SHARE: f64 = 0.8;
 
 /// Rounds of a run that uses its time. With half of them, runs on the made machine and replayed ones have 80 % good results 15 s later.
@@ -60,6 +61,8 @@ pub(super) struct Candidate {
     pub(super) seconds: f64,
     /// Launches until each goal is reached, in rising order. Infinite for a goal that launches do not reach.
     pub(super) goals: Vec<f64>,
+    /// The same for results that are disturbed, and may stay so.
+    pub(super) hopes: Vec<f64>,
 }
 
 /// Launches of an experiment that are planned together.
@@ -84,9 +87,9 @@ impl Candidate {
     }
 
     /// The launches that reach most goals for each of them.
-    fn best(&self, means: Means) -> Option<Planned<'_>> {
+    fn best(&self, goals: &[f64], means: Means) -> Option<Planned<'_>> {
         let possible = self.possible(means);
-        let reachable = self.goals.iter().enumerate().filter(|(_, launches)| launches.ceil() <= possible);
+        let reachable = goals.iter().enumerate().filter(|(_, launches)| launches.ceil() <= possible);
         reachable
             .map(|(place, launches)| self.planned(*launches, place + 1))
             .max_by(|one, other| one.gain.total_cmp(&other.gain))
@@ -94,14 +97,13 @@ impl Candidate {
 
     /// As many launches as it had: an interval falls by 30 % where nothing else disturbs.
     fn doubled(&self, means: Means) -> Planned<'_> {
-        self.planned(f64::from(self.had.max(1)).min(self.possible(means)), self.goals.len())
+        self.planned(f64::from(self.had.max(1)).min(self.possible(means)), self.goals.len() + self.hopes.len())
     }
 
     /// Seconds until its last goal.
     fn seconds_to_all(&self, means: Means) -> f64 {
-        self.goals
-            .last()
-            .map_or(0.0, |last| last.ceil().min(f64::from(means.most.saturating_sub(self.had))) * self.seconds)
+        let last = self.goals.iter().chain(&self.hopes).copied().fold(0.0, f64::max);
+        last.ceil().min(f64::from(means.most.saturating_sub(self.had))) * self.seconds
     }
 }
 
@@ -113,7 +115,8 @@ impl Planned<'_> {
 
 /// The next round, or why there is none.
 pub(super) fn next(candidates: &[Candidate], means: Means) -> Next {
-    let open: Vec<&Candidate> = candidates.iter().filter(|candidate| !candidate.goals.is_empty()).collect();
+    let open: Vec<&Candidate> =
+        candidates.iter().filter(|one| !one.goals.is_empty() || !one.hopes.is_empty()).collect();
     let able: Vec<&Candidate> = open.iter().copied().filter(|one| one.possible(means) >= 1.0).collect();
     match (open.is_empty(), able.is_empty()) {
         (true, _) => return Next::Reached,
@@ -121,7 +124,10 @@ pub(super) fn next(candidates: &[Candidate], means: Means) -> Next {
         (_, true) => return Next::NoTime,
         _ => (),
     }
-    let mut planned: Vec<Planned<'_>> = able.iter().filter_map(|one| one.best(means)).collect();
+    let mut planned: Vec<Planned<'_>> = able.iter().filter_map(|one| one.best(&one.goals, means)).collect();
+    if planned.is_empty() {
+        planned = able.iter().filter_map(|one| one.best(&one.hopes, means)).collect();
+    }
     if planned.is_empty() {
         planned = able.iter().map(|one| one.doubled(means)).collect();
     }
@@ -145,26 +151,32 @@ pub(super) fn next(candidates: &[Candidate], means: Means) -> Next {
     Next::Round(order, to_all.min(means.left))
 }
 
-/// What the figures that are asked for say of a run: its experiments with their goals, without those that failed too often, and whether
-/// enough are good.
-pub(super) fn look(plan: &Plan, setup: &Setup, state: &Rounds, asked: &[Asked<'_>]) -> (Vec<Candidate>, bool) {
+/// The experiments of a run that have not failed too often, with their goals. Where enough figures are good, these are the launches that
+/// experiments lack.
+pub(super) fn candidates(plan: &Plan, setup: &Setup, state: &Rounds, asked: &[Asked<'_>]) -> Vec<Candidate> {
     let taken = usually_taken(asked);
     let of_all: Vec<&Metric> = asked.iter().flat_map(|(_, figures)| figures.iter().copied()).collect();
-    let is_enough = setup.profile.ends_early() && are_good(&of_all);
-    let candidates =
-        plan.running.iter().copied().filter(|experiment| !state.given_up(experiment.id)).map(|experiment| {
-            let figures = asked.iter().find(|(id, _)| *id == experiment.id).map_or(&[][..], |(_, figures)| figures);
-            let had = state.launches.get(experiment.id).copied().unwrap_or(0);
-            let least = plan::least_launches(experiment, setup);
-            let rests = is_enough || are_good(figures);
-            let open = figures.iter().filter(|metric| !rests && metric.grade != Grade::Good);
-            let mut goals: Vec<f64> =
-                open.map(|metric| launches_to_goal(metric, had, least, experiment.precision.target, taken)).collect();
-            goals.extend((had < least).then(|| f64::from(least - had)));
-            goals.sort_by(f64::total_cmp);
-            Candidate { experiment, had, seconds: state.expected(experiment, setup), goals }
-        });
-    (candidates.collect(), is_enough)
+    let is_enough =
+        if setup.profile.ends_early() { are_good(&of_all) } else { asked.iter().all(|(_, figures)| are_good(figures)) };
+    let candidate = |experiment: &'static Experiment| {
+        let figures = asked.iter().find(|(id, _)| *id == experiment.id).map_or(&[][..], |(_, figures)| figures);
+        let had = state.launches.get(experiment.id).copied().unwrap_or(0);
+        let seconds = state.expected(experiment, setup);
+        let lacks = plan::least_launches(seconds, setup).saturating_sub(had);
+        let open = figures.iter().copied().filter(|metric| !is_enough && metric.grade != Grade::Good);
+        let (hoped, open): (Vec<&Metric>, Vec<&Metric>) =
+            open.partition(|metric| metric.grade.has_foreign_part() && metric.launches as usize >= FEWEST_LAUNCHES);
+        let launches = |figures: Vec<&Metric>| -> Vec<f64> {
+            let of = |metric: &Metric| launches_to_goal(metric, had, experiment.precision.target, taken);
+            figures.into_iter().map(of).collect()
+        };
+        let (mut goals, mut hopes) = (launches(open), launches(hoped));
+        goals.extend((lacks > 0).then(|| f64::from(lacks)));
+        goals.sort_by(f64::total_cmp);
+        hopes.sort_by(f64::total_cmp);
+        Candidate { experiment, had, seconds, goals, hopes }
+    };
+    plan.running.iter().copied().filter(|experiment| !state.given_up(experiment.id)).map(candidate).collect()
 }
 
 /// Whether nearly all figures are good.
@@ -173,12 +185,10 @@ fn are_good(figures: &[&Metric]) -> bool {
     good >= GOOD_SHARE * figures.len() as f64
 }
 
-/// Launches of an experiment until a figure of it that is not good may be. A launch may have it, or have it undisturbed, as seldom as the
-/// launches so far. `taken` is the share of the time that others take from launches to come. Infinite where launches do not help.
-fn launches_to_goal(metric: &Metric, had: u32, least: u32, target: f64, taken: f64) -> f64 {
-    // At most half of the launches have those that take turns: enough is the least for them.
-    let enough = if 2 * metric.launches <= had { FEWEST_LAUNCHES as u32 } else { least };
-    let lacks = f64::from(enough.saturating_sub(metric.launches));
+/// Launches of an experiment until a figure that is not good may be. Launches to come have it, and have it undisturbed, as seldom as those
+/// so far. `taken` is the share of the time that others take from launches to come. Infinite where launches do not help.
+fn launches_to_goal(metric: &Metric, had: u32, target: f64, taken: f64) -> f64 {
+    let lacks = f64::from((FEWEST_LAUNCHES as u32).saturating_sub(metric.launches));
     if lacks > 0.0 {
         return lacks * f64::from(had) / f64::from(metric.launches.max(1));
     }
@@ -278,7 +288,7 @@ mod tests {
     }
 
     fn candidate(id: &str, had: u32, seconds: f64, goals: &[f64]) -> Candidate {
-        Candidate { experiment: experiments::find(id).unwrap(), had, seconds, goals: goals.to_vec() }
+        Candidate { experiment: experiments::find(id).unwrap(), had, seconds, goals: goals.to_vec(), hopes: Vec::new() }
     }
 
     /// The launches of a round of 4 s, or why there is none.
@@ -337,6 +347,15 @@ mod tests {
     }
 
     #[test]
+    fn disturbed_results_wait_for_all_others() {
+        let hopes = Candidate { hopes: vec![2.0; 9], ..candidate("os.signal", 8, 0.1, &[]) };
+        let lacks = candidate("file.read", 4, 2.0, &[1.0]);
+        assert_eq!(launches(&[hopes.clone(), lacks], 60.0), [("file.read", 1)]);
+        let far = candidate("cpu.loop", 8, 0.1, &[f64::INFINITY]);
+        assert_eq!(launches(&[far, hopes], 60.0), [("os.signal", 2)]);
+    }
+
+    #[test]
     fn a_run_ends_without_goals_without_launches_and_without_time() {
         let done = candidate("cpu.loop", 8, 0.1, &[]);
         assert_eq!(round(std::slice::from_ref(&done), 60.0), Err("reached"));
@@ -360,10 +379,9 @@ mod tests {
 
     #[test]
     fn a_figure_needs_launches_as_seldom_as_it_got_them() {
-        let needs = |metric: &Metric, had: u32| launches_to_goal(metric, had, 8, 0.1, 0.0);
+        let needs = |metric: &Metric, had: u32| launches_to_goal(metric, had, 0.1, 0.0);
         let near = |one: f64, other: f64| (one - other).abs() < 1e-9;
-        // Two are missing, and it gets each second launch. One that takes turns needs five.
-        assert!(near(needs(&figure(6, 2.0, Grade::Unresolved), 11), 2.0 * 11.0 / 6.0));
+        // Two are missing, and it gets each third launch.
         assert!(near(needs(&figure(3, 2.0, Grade::Unresolved), 9), 6.0));
         assert!(near(needs(&figure(0, 2.0, Grade::Unresolved), 9), 45.0));
         // One that was disturbed in each of eight launches.
@@ -395,40 +413,37 @@ mod tests {
         assert!((needed(&with(&[("G16", 0.051, 0.05)]), 0.0).unwrap() - 1.0).abs() < 1e-9, "one at least");
         assert_eq!(needed(&burst, 0.05), None, "they stay");
         assert_eq!(needed(&with(&[("G16", 0.08, 0.05), ("stalls", 0.9, 0.5)]), 0.02), None, "something else");
-        assert!((launches_to_goal(&burst, 8, 8, 0.1, 0.02) - 8.0).abs() < 1e-9);
+        assert!((launches_to_goal(&burst, 8, 0.1, 0.02) - 8.0).abs() < 1e-9);
         // What others take from most experiments.
         let experiments = [0.02, 0.3, 0.01].map(|share| with(&[("G16", share, 0.05)]));
         let usual = usually_taken(&experiments.each_ref().map(|metric| ("", vec![metric])));
         assert!((usual - 0.02).abs() < 1e-12, "{usual}");
     }
 
-    /// What is looked at: the loop and the reads with this many launches, and figures of the loop with these grades.
-    fn looked_at(profile: Profile, had: [u32; 2], grades: &[Grade]) -> (Vec<Vec<f64>>, bool) {
+    /// The goals of the loop and the reads with this many launches, where figures of the loop have these grades.
+    fn goals(profile: Profile, had: [u32; 2], grades: &[Grade]) -> Vec<Vec<f64>> {
         let machine = crate::machine::detect(std::path::Path::new("/proc/nonexistent"), std::path::Path::new("/"));
-        let setup = Setup { room: Ok(u64::MAX), ..Setup::of(machine, 0, vec![0], profile) };
+        let setup = Setup::of(machine, 0, vec![0], profile);
         let running: Vec<&'static Experiment> =
             ["cpu.loop", "file.read"].iter().filter_map(|id| experiments::find(id)).collect();
-        let plan = plan::plan(&running, &setup, None).unwrap();
-        let plan = Plan { running: running.clone(), ..plan };
+        let plan = Plan { running: running.clone(), ..plan::plan(&running[..1], &setup, None).unwrap() };
         let launches = running.iter().zip(had).map(|(one, had)| (one.id.to_owned(), had)).collect();
         let state = Rounds { launches, ..Rounds::default() };
         let metrics: Vec<Metric> = grades.iter().map(|grade| figure(had[0], 2.0, *grade)).collect();
-        let (candidates, is_enough) = look(&plan, &setup, &state, &[("cpu.loop", metrics.iter().collect())]);
-        (candidates.into_iter().map(|one| one.goals).collect(), is_enough)
+        let found = candidates(&plan, &setup, &state, &[("cpu.loop", metrics.iter().collect())]);
+        found.into_iter().map(|one| one.goals).collect()
     }
 
     #[test]
-    fn an_experiment_rests_with_its_launches_and_four_of_five_good_figures() {
+    fn a_run_has_enough_with_its_launches_and_four_of_five_good_figures() {
         let grades = |good: usize| [vec![Grade::Good; good], vec![Grade::Rough; 5 - good]].concat();
         let none: [Vec<f64>; 2] = [vec![], vec![]];
-        let rigorous = |had, good| looked_at(Profile::Rigorous, had, &grades(good));
-        assert_eq!(rigorous([8, 5], 4), (none.to_vec(), false));
-        let open: Vec<usize> = rigorous([8, 5], 3).0.iter().map(Vec::len).collect();
-        assert_eq!(open, [2, 0], "each figure that is not good is a goal");
-        assert_eq!(rigorous([7, 4], 5).0, [vec![1.0], vec![1.0]], "it lacks launches");
-        assert_eq!(looked_at(Profile::Quick, [5, 5], &grades(5)).0, none, "five are enough for a first look");
-        // A default run has enough when four of five of all are good. It waits for launches that are lacking.
-        assert_eq!(looked_at(Profile::Default, [7, 5], &grades(4)), (vec![vec![1.0], vec![]], true));
-        assert!(!looked_at(Profile::Default, [8, 5], &grades(3)).1);
+        for profile in [Profile::Default, Profile::Rigorous] {
+            assert_eq!(goals(profile, [8, 5], &grades(4)), none);
+            assert_eq!(goals(profile, [7, 4], &grades(4)), [[1.0], [1.0]], "it waits for launches that are lacking");
+            let open: Vec<usize> = goals(profile, [8, 5], &grades(3)).iter().map(Vec::len).collect();
+            assert_eq!(open, [2, 0], "each figure that is not good is a goal");
+        }
+        assert_eq!(goals(Profile::Quick, [5, 5], &grades(5)), none, "five are enough for a first look");
     }
 }

@@ -309,7 +309,7 @@ impl Conductor<'_> {
             state.insight_shown = true;
         }
         let sections = document.map_or_else(|| assemble::figures(&log), |document| document.experiments);
-        let (candidates, is_enough) = budget::look(self.plan, self.setup, state, &budget::asked(&sections));
+        let candidates = budget::candidates(self.plan, self.setup, state, &budget::asked(&sections));
         if candidates.is_empty() {
             return Ok(Err(Stop::GivenUp));
         }
@@ -320,7 +320,7 @@ impl Conductor<'_> {
                 state.end = self.elapsed() + seconds;
                 Ok(order)
             }
-            Next::Reached if is_enough => Err(Stop::EnoughGood),
+            Next::Reached if self.setup.profile.ends_early() => Err(Stop::EnoughGood),
             Next::Reached => Err(Stop::Reached),
             Next::NoLaunches => Err(Stop::Enough),
             Next::NoTime => Err(Stop::Time),
