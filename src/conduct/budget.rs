@@ -439,9 +439,9 @@ mod tests {
         let grades = |good: usize| [vec![Grade::Good; good], vec![Grade::Rough; 5 - good]].concat();
         let none: [Vec<f64>; 2] = [vec![], vec![]];
         for profile in [Profile::Default, Profile::Rigorous] {
-            assert_eq!(goals(profile, [8, 5], &grades(4)), none);
-            assert_eq!(goals(profile, [7, 4], &grades(4)), [[1.0], [1.0]], "it waits for launches that are lacking");
-            let open: Vec<usize> = goals(profile, [8, 5], &grades(3)).iter().map(Vec::len).collect();
+            assert_eq!(goals(profile, [8, 8], &grades(4)), none);
+            assert_eq!(goals(profile, [7, 7], &grades(4)), [[1.0], [1.0]], "it waits for launches that are lacking");
+            let open: Vec<usize> = goals(profile, [8, 8], &grades(3)).iter().map(Vec::len).collect();
             assert_eq!(open, [2, 0], "each figure that is not good is a goal");
         }
         assert_eq!(goals(Profile::Quick, [5, 5], &grades(5)), none, "five are enough for a first look");
