@@ -420,12 +420,12 @@ mod tests {
         assert!((usual - 0.02).abs() < 1e-12, "{usual}");
     }
 
-    /// The goals of the loop and the reads with this many launches, where figures of the loop have these grades.
+    /// The goals of the loop and the file cache with this many launches, where figures of the loop have these grades.
     fn goals(profile: Profile, had: [u32; 2], grades: &[Grade]) -> Vec<Vec<f64>> {
         let machine = crate::machine::detect(std::path::Path::new("/proc/nonexistent"), std::path::Path::new("/"));
         let setup = Setup::of(machine, 0, vec![0], profile);
         let running: Vec<&'static Experiment> =
-            ["cpu.loop", "file.read"].iter().filter_map(|id| experiments::find(id)).collect();
+            ["cpu.loop", "file.cache_size"].iter().filter_map(|id| experiments::find(id)).collect();
         let plan = Plan { running: running.clone(), ..plan::plan(&running[..1], &setup, None).unwrap() };
         let launches = running.iter().zip(had).map(|(one, had)| (one.id.to_owned(), had)).collect();
         let state = Rounds { launches, ..Rounds::default() };
@@ -439,9 +439,9 @@ mod tests {
         let grades = |good: usize| [vec![Grade::Good; good], vec![Grade::Rough; 5 - good]].concat();
         let none: [Vec<f64>; 2] = [vec![], vec![]];
         for profile in [Profile::Default, Profile::Rigorous] {
-            assert_eq!(goals(profile, [8, 8], &grades(4)), none);
-            assert_eq!(goals(profile, [7, 7], &grades(4)), [[1.0], [1.0]], "it waits for launches that are lacking");
-            let open: Vec<usize> = goals(profile, [8, 8], &grades(3)).iter().map(Vec::len).collect();
+            assert_eq!(goals(profile, [8, 5], &grades(4)), none);
+            assert_eq!(goals(profile, [7, 4], &grades(4)), [[1.0], [1.0]], "it waits for launches that are lacking");
+            let open: Vec<usize> = goals(profile, [8, 5], &grades(3)).iter().map(Vec::len).collect();
             assert_eq!(open, [2, 0], "each figure that is not good is a goal");
         }
         assert_eq!(goals(Profile::Quick, [5, 5], &grades(5)), none, "five are enough for a first look");
