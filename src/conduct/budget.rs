@@ -24,14 +24,12 @@ use super::rounds::Rounds;
 /// Share of the headline figures that must be good before a run ends: of all, or of each experiment where a run does not end early.
 const GOOD_SHARE: f64 = 0.8;
 
-/// Rounds of a run that uses its time. With half of them, runs on the made machine and replayed ones have 80 % good results 15 s later.
-/// More of them would be more chances to stop at a lucky moment.
-const ROUNDS: f64 = 40.0;
-
 /// What is launched, or why nothing is.
 pub(super) enum Next {
-    /// The launches of a round. The run ends within these seconds.
+    /// The launches of a round, and seconds until all goals are reached as far as they are known.
     Round(Vec<&'static Experiment>, f64),
+    /// All experiments have failed too often.
+    Failed,
     /// No goal is left.
     Reached,
     /// Experiments have goals, and no more launches.
@@ -45,8 +43,8 @@ pub(super) enum Next {
 pub(super) struct Means {
     /// Seconds that are left.
     pub(super) left: f64,
-    /// Seconds of the whole run.
-    pub(super) limit: f64,
+    /// Seconds of a round.
+    pub(super) round: f64,
     /// Launches of an experiment at most.
     pub(super) most: u32,
 }
@@ -119,6 +117,7 @@ pub(super) fn next(candidates: &[Candidate], means: Means) -> Next {
         candidates.iter().filter(|one| !one.goals.is_empty() || !one.hopes.is_empty()).collect();
     let able: Vec<&Candidate> = open.iter().copied().filter(|one| one.possible(means) >= 1.0).collect();
     match (open.is_empty(), able.is_empty()) {
+        _ if candidates.is_empty() => return Next::Failed,
         (true, _) => return Next::Reached,
         (_, true) if open.iter().all(|one| one.had >= means.most) => return Next::NoLaunches,
         (_, true) => return Next::NoTime,
@@ -139,7 +138,7 @@ pub(super) fn next(candidates: &[Candidate], means: Means) -> Next {
         fits
     });
     let (mut order, mut filled) = (Vec::new(), 0.0);
-    while filled < means.limit / ROUNDS {
+    while filled < means.round {
         let waiting = planned.iter_mut().filter(|one| one.given < one.launches);
         // Of those with the fewest launches in this round the first, which gains most.
         let Some(one) = waiting.min_by(|one, other| one.given.total_cmp(&other.given)) else { break };
@@ -163,9 +162,12 @@ pub(super) fn candidates(plan: &Plan, setup: &Setup, state: &Rounds, asked: &[As
         let had = state.launches.get(experiment.id).copied().unwrap_or(0);
         let seconds = state.expected(experiment, setup);
         let lacks = plan::least_launches(seconds, setup).saturating_sub(had);
-        let open = figures.iter().copied().filter(|metric| !is_enough && metric.grade != Grade::Good);
+        // An experiment with nearly all figures good only needs launches for those that have too few.
+        let rests = are_good(figures);
+        let is_open = |metric: &&Metric| metric.grade != Grade::Good && !(rests && has_enough(metric));
+        let open = figures.iter().copied().filter(|metric| !is_enough && is_open(metric));
         let (hoped, open): (Vec<&Metric>, Vec<&Metric>) =
-            open.partition(|metric| metric.grade.has_foreign_part() && metric.launches as usize >= FEWEST_LAUNCHES);
+            open.partition(|metric| metric.grade.has_foreign_part() && has_enough(metric));
         let launches = |figures: Vec<&Metric>| -> Vec<f64> {
             let of = |metric: &Metric| launches_to_goal(metric, had, experiment.precision.target, taken);
             figures.into_iter().map(of).collect()
@@ -185,6 +187,11 @@ fn are_good(figures: &[&Metric]) -> bool {
     good >= GOOD_SHARE * figures.len() as f64
 }
 
+/// Whether a figure has the launches that resolve it.
+fn has_enough(metric: &Metric) -> bool {
+    metric.launches as usize >= FEWEST_LAUNCHES
+}
+
 /// Launches of an experiment until a figure that is not good may be. Launches to come have it, and have it undisturbed, as seldom as those
 /// so far. `taken` is the share of the time that others take from launches to come. Infinite where launches do not help.
 fn launches_to_goal(metric: &Metric, had: u32, target: f64, taken: f64) -> f64 {
@@ -198,7 +205,7 @@ fn launches_to_goal(metric: &Metric, had: u32, target: f64, taken: f64) -> f64 {
     launches_to_target(metric, had, target).unwrap_or(f64::INFINITY)
 }
 
-/// The figures that decide when an experiment rests, with its identifier.
+/// The figures of an experiment that decide when a run ends, with its identifier.
 pub(super) type Asked<'a> = (&'a str, Vec<&'a Metric>);
 
 /// The headline costs of each experiment. States of the machine, such as its clock, are waited for only where there is nothing else.
@@ -233,7 +240,7 @@ fn launches_to_target(metric: &Metric, launches: u32, target: f64) -> Option<f64
         .gates
         .iter()
         .all(|gate| gate.pass || gate.severity == Severity::Remark || gate.id == gates::INTERVAL.id);
-    if !open || !only_wide || (metric.launches as usize) < FEWEST_LAUNCHES {
+    if !open || !only_wide || !has_enough(metric) {
         return None;
     }
     let [low, high] = metric.within_run?;
@@ -293,8 +300,9 @@ mod tests {
 
     /// The launches of a round of 4 s, or why there is none.
     fn round(candidates: &[Candidate], left: f64) -> Result<Vec<&'static str>, &'static str> {
-        match next(candidates, Means { left, limit: 160.0, most: 100 }) {
+        match next(candidates, Means { left, round: 4.0, most: 100 }) {
             Next::Round(order, _) => Ok(order.iter().map(|experiment| experiment.id).collect()),
+            Next::Failed => Err("failed"),
             Next::Reached => Err("reached"),
             Next::NoLaunches => Err("no launches"),
             Next::NoTime => Err("no time"),
@@ -311,8 +319,7 @@ mod tests {
     fn what_reaches_most_goals_for_each_second_comes_first_where_time_is_short() {
         let cheap = candidate("cpu.loop", 5, 0.1, &[2.0]);
         let many = candidate("os.signal", 5, 0.5, &[2.0; 20]);
-        let dear = candidate("file.read", 5, 2.0, &[2.0, 2.0]);
-        let all = [dear.clone(), cheap.clone(), many.clone()];
+        let all = [candidate("file.read", 5, 2.0, &[2.0, 2.0]), cheap, many];
         assert_eq!(launches(&all, 1.1), [("os.signal", 2)], "no time is left for the others");
         assert_eq!(launches(&all, 1.3), [("cpu.loop", 2), ("os.signal", 2)]);
         assert_eq!(launches(&all, 60.0), [("file.read", 2), ("cpu.loop", 2), ("os.signal", 2)]);
@@ -357,6 +364,7 @@ mod tests {
 
     #[test]
     fn a_run_ends_without_goals_without_launches_and_without_time() {
+        assert_eq!(round(&[], 60.0), Err("failed"));
         let done = candidate("cpu.loop", 8, 0.1, &[]);
         assert_eq!(round(std::slice::from_ref(&done), 60.0), Err("reached"));
         let open = candidate("os.signal", 8, 0.5, &[2.0]);
@@ -367,7 +375,7 @@ mod tests {
     #[test]
     fn the_time_that_is_left_is_that_of_all_goals() {
         let seconds =
-            |candidates: &[Candidate], left: f64| match next(candidates, Means { left, limit: 160.0, most: 100 }) {
+            |candidates: &[Candidate], left: f64| match next(candidates, Means { left, round: 4.0, most: 100 }) {
                 Next::Round(_, seconds) => seconds,
                 _ => panic!("no round"),
             };
@@ -420,12 +428,12 @@ mod tests {
         assert!((usual - 0.02).abs() < 1e-12, "{usual}");
     }
 
-    /// The goals of the loop and the file cache with this many launches, where figures of the loop have these grades.
+    /// The goals of the loop and the reads with this many launches, where figures of the loop have these grades.
     fn goals(profile: Profile, had: [u32; 2], grades: &[Grade]) -> Vec<Vec<f64>> {
         let machine = crate::machine::detect(std::path::Path::new("/proc/nonexistent"), std::path::Path::new("/"));
         let setup = Setup::of(machine, 0, vec![0], profile);
         let running: Vec<&'static Experiment> =
-            ["cpu.loop", "file.cache_size"].iter().filter_map(|id| experiments::find(id)).collect();
+            ["cpu.loop", "file.read"].iter().filter_map(|id| experiments::find(id)).collect();
         let plan = Plan { running: running.clone(), ..plan::plan(&running[..1], &setup, None).unwrap() };
         let launches = running.iter().zip(had).map(|(one, had)| (one.id.to_owned(), had)).collect();
         let state = Rounds { launches, ..Rounds::default() };

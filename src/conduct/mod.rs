@@ -284,8 +284,15 @@ impl Conductor<'_> {
                 return Ok(Stop::Interrupted(signal));
             }
             let mut order = match self.next(&mut state)? {
-                Ok(order) => order,
-                Err(stop) => return Ok(stop),
+                Next::Round(order, seconds) => {
+                    state.end = self.elapsed() + seconds;
+                    order
+                }
+                Next::Failed => return Ok(Stop::GivenUp),
+                Next::Reached if self.setup.profile.ends_early() => return Ok(Stop::EnoughGood),
+                Next::Reached => return Ok(Stop::Reached),
+                Next::NoLaunches => return Ok(Stop::Enough),
+                Next::NoTime => return Ok(Stop::Time),
             };
             round += 1;
             random.shuffle(&mut order);
@@ -300,7 +307,7 @@ impl Conductor<'_> {
     }
 
     /// Looks at the figures: the launches of the next round, or why there is none.
-    fn next(&mut self, state: &mut Rounds) -> Result<Result<Vec<&'static Experiment>, Stop>, Problem> {
+    fn next(&mut self, state: &mut Rounds) -> Result<Next, Problem> {
         let log = self.log.log()?;
         let asks = self.progress.is_shown() && !state.insight_shown;
         let document = asks.then(|| assemble::document(&log));
@@ -310,21 +317,10 @@ impl Conductor<'_> {
         }
         let sections = document.map_or_else(|| assemble::figures(&log), |document| document.experiments);
         let candidates = budget::candidates(self.plan, self.setup, state, &budget::asked(&sections));
-        if candidates.is_empty() {
-            return Ok(Err(Stop::GivenUp));
-        }
-        let limit = self.plan.limit_seconds;
-        let means = Means { left: limit - self.elapsed() - plan::PROBE_SECONDS, limit, most: self.plan.most_launches };
-        Ok(match budget::next(&candidates, means) {
-            Next::Round(order, seconds) => {
-                state.end = self.elapsed() + seconds;
-                Ok(order)
-            }
-            Next::Reached if self.setup.profile.ends_early() => Err(Stop::EnoughGood),
-            Next::Reached => Err(Stop::Reached),
-            Next::NoLaunches => Err(Stop::Enough),
-            Next::NoTime => Err(Stop::Time),
-        })
+        let Plan { limit_seconds, rounds, most_launches, .. } = *self.plan;
+        let left = limit_seconds - self.elapsed() - plan::PROBE_SECONDS;
+        let means = Means { left, round: limit_seconds / f64::from(rounds), most: most_launches };
+        Ok(budget::next(&candidates, means))
     }
 
     /// Lets the launches that take much memory follow each other: a host takes back what its guest has freed, and takes seconds to

@@ -36,12 +36,12 @@ impl Progress {
         Progress { bar, width }
     }
 
-    /// Shows the state before a launch: what is launched, seconds of the run so far and at most to come. The bar is the share of the
+    /// Shows the state before a launch: what is launched, seconds of the run so far and those to come, as far as they are known. The bar is the share of the
     /// time, and never goes back.
     pub fn show(&self, experiment: &str, elapsed: f64, left: f64) {
         let done = (f64::from(STEPS) * elapsed / (elapsed + left).max(elapsed).max(f64::MIN_POSITIVE)) as u64;
         self.bar.set_position(done.max(self.bar.position()));
-        self.bar.set_message(format!("{experiment:<20} at most {} left", whole_seconds(left)));
+        self.bar.set_message(format!("{experiment:<20} about {} left", whole_seconds(left)));
     }
 
     /// Says something above the bar; on a stream other than a terminal, as a plain line.

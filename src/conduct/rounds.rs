@@ -73,7 +73,7 @@ impl Rounds {
     }
 
     /// Seconds of the next launch of an experiment: the mean of those so far without the first, which does what later ones do seldom.
-    /// Where there are none, no more than the first took, and no more than planned at the pace of this machine.
+    /// Where there are none, what the first took, and no more than planned.
     pub(super) fn expected(&self, experiment: &Experiment, setup: &Setup) -> f64 {
         let planned = plan::launch_seconds(experiment, setup);
         match self.seconds.get(experiment.id).map(Vec::as_slice) {

@@ -8,7 +8,7 @@ use super::bounds;
 /// How the shared methodology was carried out: the actual parameters of the run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Practice {
-    /// Launches planned of each experiment whose launches are short, at least. Logs of older versions have their planned rounds.
+    /// Rounds planned.
     pub rounds_planned: u32,
     /// Launches that ended well, interference probes left out.
     pub launches: u32,

@@ -174,10 +174,10 @@ fn what_is_ordinary_for_the_kind_comes_later() {
 
 /// Each insight of two results is there where they lie far apart, and not where they lie as usual.
 #[test]
-fn memory_sleeps_and_channels_are_described_where_they_are_unusual() {
+fn costs_are_described_where_they_are_unusual() {
     let found = |unit: Unit, name: &str, costs: [(Labels, f64); 2]| {
         let mut document = real().clone();
-        document.experiments.retain(|section| !["memory", "os"].contains(&section.chapter.as_str()));
+        document.experiments.retain(|section| section.id == "cpu.frequency");
         let section = &mut document.experiments[0];
         for (labels, value) in costs {
             let mut metric = section.metrics[0].clone();
@@ -207,4 +207,11 @@ fn memory_sleeps_and_channels_are_described_where_they_are_unusual() {
     };
     assert!(channels(900.0).contains("times as long as through a pipe"), "{}", channels(900.0));
     assert!(!channels(500.0).contains("through a pipe"));
+    let clocks = |read: f64| {
+        let of = |method| Labels::of([("method", method)]);
+        let costs = [(of("clock_gettime"), read), (of("clock_gettime_syscall"), 100.0)];
+        found(Unit::Nanoseconds, "cpu.timer.overhead", costs)
+    };
+    assert!(clocks(90.0).contains("Reading the clock takes 90"), "{}", clocks(90.0));
+    assert!(!clocks(40.0).contains("Reading the clock"));
 }

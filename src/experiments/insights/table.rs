@@ -208,9 +208,8 @@ pub(super) const ROWS: &[Insight] = &[
     Insight {
         of: &[
             Operand::of("cpu.timer.overhead method=clock_gettime"),
-            Operand::of("cpu.timer.overhead method=clock_gettime_syscall"),
+            Operand::Figure(0.5, FigureName::of("cpu.timer.overhead method=clock_gettime_syscall")),
         ],
-        usual: 0.5,
         weight: [1.0, 1.0],
         text: "Reading the clock takes {0}, about as long as a system call.",
         why: &[Always("Usually the kernel does not trust the time-stamp counter, so the vDSO cannot answer.")],
