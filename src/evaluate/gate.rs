@@ -209,7 +209,8 @@ impl Gate {
         let pass = relation.holds(value, &bounds);
         let what = if what.contains("{}") { what } else { format!("{what} {{}}") };
         let numbers = GateNumbers { what, value, relation, bounds, unit, reason: None };
-        let mut gate = Gate::holds(rule, pass, GateNumbers::sentence(&[&numbers]));
+        let sentence = if pass { GateNumbers::sentence(&[&numbers]) } else { numbers.demand() };
+        let mut gate = Gate::holds(rule, pass, sentence);
         gate.numbers = Some(numbers).filter(GateNumbers::is_finite);
         gate
     }
@@ -236,7 +237,7 @@ mod tests {
         let gate =
             Gate::at_least(&NARROW, Number::time(0.5).named("a load takes"), 35.0).because("no memory is faster");
         assert!(!gate.pass);
-        assert_eq!(gate.evidence, "a load takes 0.5 ns, at least 35 ns: no memory is faster");
+        assert_eq!(gate.evidence, "a load takes 0.5 ns (must be at least 35 ns): no memory is faster");
     }
 
     #[test]
