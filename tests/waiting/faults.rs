@@ -155,7 +155,7 @@ fn a_run_that_was_killed_is_reported_and_goes_on() {
 
 fn assert_interrupted(signal: Signal, send: impl Fn(&Going)) {
     let _alone = measuring();
-    let going = Going::start(&["cpu", "--quick", "--time=8s", "--no-progress"]);
+    let going = Going::start(&["cpu", "--quick", "--time=40s", "--no-progress"]);
     going.wait_for_rounds(2);
     let sent = Instant::now();
     send(&going);
