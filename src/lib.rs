@@ -14,6 +14,7 @@
 //! rank 7  plan  assemble  compare  what will run · log → document · runs → what changed
 //! rank 7  fleet  mesh            nodes → which is odd · pairs of nodes → which link is bad
 //! rank 7  catalogue              what costs are on other machines
+//! rank 7  judge                  numbers of others → which agree, and what made the difference
 //! rank 8  conduct                discovery, and rounds of launches, each a child process
 //! rank 9  cli                    one file per verb
 //!
@@ -33,6 +34,7 @@ mod conduct;
 mod evaluate;
 mod experiments;
 mod fleet;
+mod judge;
 mod machine;
 mod mesh;
 mod neighbour;

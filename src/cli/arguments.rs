@@ -11,6 +11,7 @@ use super::check_options::CheckOptions;
 use super::compare_options::CompareOptions;
 use super::fleet_options::FleetOptions;
 use super::history_options::HistoryOptions;
+use super::judge_options::JudgeOptions;
 use super::machines::MachinesOptions;
 use super::mesh_options::MeshOptions;
 use super::paint::ColourChoice;
@@ -133,6 +134,8 @@ pub(super) enum Verb {
     History(HistoryOptions),
     /// Show what costs are on other machines, and make the entry of one
     Machines(MachinesOptions),
+    /// Judge numbers that you measured yourself: which agree with a run, and which mistake explains the others
+    Judge(JudgeOptions),
     /// Show the results published in five reports, next to those of a run
     Published(PublishedOptions),
     /// Serve the network and remote-file experiments of another machine

@@ -19,6 +19,8 @@ mod footing;
 mod history;
 mod history_options;
 mod json_target;
+mod judge;
+mod judge_options;
 mod launch;
 mod list;
 mod machine;
@@ -130,6 +132,7 @@ pub fn main(words: impl Iterator<Item = OsString>, commit: Option<&str>) -> Exit
         Verb::Mesh(options) => mesh::mesh(&options),
         Verb::History(options) => history::history(&options),
         Verb::Machines(options) => machines::machines(&options),
+        Verb::Judge(options) => judge::judge(&options),
         Verb::Published(options) => published::published(&options),
         Verb::Script(options) => script::script(&options),
         Verb::Completions(options) => completions::completions(&options),

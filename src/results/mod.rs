@@ -17,6 +17,7 @@ pub mod expected;
 pub mod fleet;
 pub mod gate_numbers;
 pub mod host_state;
+pub mod judgement;
 pub mod log;
 pub mod machines;
 pub mod mesh;

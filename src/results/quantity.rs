@@ -46,6 +46,47 @@ impl Unit {
         }
     }
 
+    /// The unit that people write, and by what a number in it is multiplied: `µs`, `GB/s`, `Mbit/s`. Small and large letters are the
+    /// same, except that a small `b` alone is a bit and that a large `B` is a byte.
+    pub fn read(text: &str) -> Option<(Unit, f64)> {
+        let text = text.trim();
+        let whole = |unit| Some((unit, 1.0));
+        match text.to_lowercase().as_str() {
+            "ns" | "nanoseconds" => return whole(Unit::Nanoseconds),
+            "us" | "µs" | "μs" | "microseconds" => return Some((Unit::Nanoseconds, 1e3)),
+            "ms" | "milliseconds" => return Some((Unit::Nanoseconds, 1e6)),
+            "s" | "sec" | "seconds" => return Some((Unit::Nanoseconds, 1e9)),
+            "cycles" | "cycle" => return whole(Unit::Cycles),
+            "ticks" | "tick" => return whole(Unit::Ticks),
+            "1" | "" => return whole(Unit::One),
+            _ => {}
+        }
+        let rate = ["/s", "/sec", "ps"].iter().find_map(|end| text.strip_suffix(end));
+        let (unit, amount) = match rate {
+            Some(amount) => (Unit::BytesPerSecond, amount),
+            None if text.to_lowercase().ends_with("hz") => (Unit::Hertz, text),
+            None => (Unit::Bytes, text),
+        };
+        let bits = ["bits", "bit", "b"].into_iter().map(|end| (end, 0.125));
+        let bytes = ["bytes", "byte", "B"].into_iter().map(|end| (end, 1.0));
+        let hertz = ["Hz", "hz", "HZ"].into_iter().map(|end| (end, 1.0));
+        let ends: Vec<(&str, f64)> = if unit == Unit::Hertz { hertz.collect() } else { bytes.chain(bits).collect() };
+        ends.into_iter().find_map(|(end, part)| {
+            let times = match amount.strip_suffix(end)?.to_lowercase().as_str() {
+                "" => 1.0,
+                "k" => 1e3,
+                "m" => 1e6,
+                "g" => 1e9,
+                "t" => 1e12,
+                "ki" => 1024.0,
+                "mi" => 1024.0 * 1024.0,
+                "gi" => 1024.0 * 1024.0 * 1024.0,
+                _ => return None,
+            };
+            Some((unit, times * part))
+        })
+    }
+
     /// Which direction is better for a user: costs fall, rates and capacities rise.
     pub fn better(self) -> Better {
         match self {
@@ -256,6 +297,34 @@ mod tests {
     #[test]
     fn cycles_become_time_only_through_a_frequency() {
         assert_eq!(CoreCycles(300.0).at(Hertz(3e9)), Nanoseconds(100.0));
+    }
+
+    #[test]
+    fn units_are_read_as_people_write_them() {
+        for (text, unit, factor) in [
+            ("ns", Unit::Nanoseconds, 1.0),
+            ("µs", Unit::Nanoseconds, 1e3),
+            ("MS", Unit::Nanoseconds, 1e6),
+            ("Mb/s", Unit::BytesPerSecond, 125e3),
+            ("Mbps", Unit::BytesPerSecond, 125e3),
+            ("Gbit/s", Unit::BytesPerSecond, 125e6),
+            ("GB/s", Unit::BytesPerSecond, 1e9),
+            ("MiB/s", Unit::BytesPerSecond, 1_048_576.0),
+            ("KiB", Unit::Bytes, 1024.0),
+            ("kB", Unit::Bytes, 1e3),
+            ("bytes", Unit::Bytes, 1.0),
+            ("GHz", Unit::Hertz, 1e9),
+            ("cycles", Unit::Cycles, 1.0),
+        ] {
+            let (found, times) = Unit::read(text).unwrap();
+            assert!(found == unit && (times / factor - 1.0).abs() < 1e-12, "{text}: {found} times {times}");
+        }
+        for wrong in ["parsec", "ns/B", "QB", "B/h"] {
+            assert_eq!(Unit::read(wrong), None, "{wrong}");
+        }
+        for unit in [Unit::Nanoseconds, Unit::Hertz, Unit::Bytes, Unit::BytesPerSecond, Unit::Cycles, Unit::One] {
+            assert_eq!(Unit::read(unit.symbol()).map(|(found, _)| found), Some(unit));
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@ pub mod fleet;
 mod fleet_words;
 mod front;
 pub mod history;
+pub mod judgement;
 mod machine;
 pub mod mesh;
 mod methodology;
