@@ -81,6 +81,10 @@ pub mod fleet {
     }
 }
 
+pub mod judge {
+    pub use crate::judge::mistakes;
+}
+
 pub mod machine {
     pub use crate::machine::{CacheKind, Claims, CoreClass, CoreType, CpuList, InterfaceKind, Machine, Medium, detect};
     pub mod quiet {
@@ -214,7 +218,7 @@ pub mod results {
     }
     pub mod schema {
         pub use crate::results::schema::{
-            of_accepted, of_compact, of_comparison, of_fleet, of_history, of_log_line, of_mesh, of_result,
+            of_accepted, of_compact, of_comparison, of_fleet, of_history, of_judgement, of_log_line, of_mesh, of_result,
         };
     }
     pub mod score {

@@ -429,7 +429,7 @@ pub(super) struct ListOptions {
 #[derive(Debug, Args)]
 pub(super) struct ExplainOptions {
     /// Experiment, such as cpu.timer, or a whole chapter
-    #[arg(value_name = "EXPERIMENT|CHAPTER", required_unless_present_any = ["gates", "constants"])]
+    #[arg(value_name = "EXPERIMENT|CHAPTER", required_unless_present_any = ["gates", "constants", "mistakes"])]
     pub experiment: Option<String>,
     /// Print the rules that results must pass, with their bounds
     #[arg(long, conflicts_with = "experiment")]
@@ -437,6 +437,9 @@ pub(super) struct ExplainOptions {
     /// Print the numbers that predictions take from the literature, with their sources
     #[arg(long, conflicts_with = "experiment")]
     pub constants: bool,
+    /// Print the typical mistakes of programs that measure, which `judge` looks for
+    #[arg(long, conflicts_with = "experiment")]
+    pub mistakes: bool,
 }
 
 #[derive(Debug, Args)]

@@ -1,8 +1,9 @@
-//! `sysdyno explain`: the methodology of an experiment, in the words of its source file, and the tables of gates and constants.
+//! `sysdyno explain`: the methodology of an experiment, in the words of its source file, and the tables of gates, constants and mistakes.
 
 use super::arguments::ExplainOptions;
 use super::{DONE, Failure, print, terminal_width};
 use crate::experiments::{Experiment, catalogue};
+use crate::judge;
 use crate::plan;
 use crate::report::text;
 
@@ -13,6 +14,7 @@ pub(super) fn explain(options: &ExplainOptions) -> Result<u8, Failure> {
     }
     pages.extend(options.gates.then(|| format!("{}\n{}", catalogue::gates(), catalogue::targets())));
     pages.extend(options.constants.then(catalogue::constants));
+    pages.extend(options.mistakes.then(judge::mistakes));
     let pages = pages.join("\n\n");
     // A file gets the Markdown itself, which other tools render.
     print(&terminal_width().map_or_else(|| pages.clone(), |width| text::markdown_text(&pages, width)))?;

@@ -40,6 +40,13 @@ pub fn judge(sources: &[Source], place: &str, run: &Compact, other_machine: bool
     }
 }
 
+/// Every mistake that is looked for, as a table.
+pub fn mistakes() -> String {
+    let row = |trap: &Trap| format!("| {} | {} | {} |\n", trap.id.replace('_', " "), trap.what, trap.remedy);
+    "| mistake | what happened | what to do |\n| --- | --- | --- |\n".to_owned()
+        + &TRAPS.iter().map(row).collect::<String>()
+}
+
 fn judged(source: &Source, run: &Run, other_machine: bool, agree_within: f64) -> JudgedSource {
     let conversion = case::common_conversion(source);
     let cases: Vec<Case<'_>> = source

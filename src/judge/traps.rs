@@ -12,9 +12,9 @@ pub struct Trap {
     /// Short name, unique.
     pub id: &'static str,
     /// What happened, in one sentence.
-    what: &'static str,
+    pub what: &'static str,
     /// What to do about it.
-    remedy: &'static str,
+    pub remedy: &'static str,
     /// Beginnings of the metrics that it happens to. Empty: any.
     of: &'static [&'static str],
     /// The number relative to our result, as a cost: below 1 where it seems too fast. None where no result of ours is needed.

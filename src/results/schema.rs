@@ -7,6 +7,7 @@ use super::compact::Compact;
 use super::comparison::Comparison;
 use super::document::Document;
 use super::fleet::Fleet;
+use super::judgement::Judgement;
 use super::log::Record;
 use super::mesh::Mesh;
 use super::timeline::Timeline;
@@ -49,4 +50,9 @@ pub fn of_accepted() -> Schema {
 /// Schema of `sysdyno history --format json`.
 pub fn of_history() -> Schema {
     schema_for!(Timeline)
+}
+
+/// Schema of `sysdyno judge --format json`.
+pub fn of_judgement() -> Schema {
+    schema_for!(Judgement)
 }

@@ -1,8 +1,10 @@
-//! docs/reference.md has the tables of targets, gates, composite checks and constants that the code has.
+//! docs/reference.md has the tables of targets, gates, composite checks and constants that the code has, and docs/judging.md that of
+//! mistakes.
 use std::fs;
 use std::path::Path;
 
 use sysdyno::testing::experiments::{catalogue, consistency};
+use sysdyno::testing::judge;
 use sysdyno::testing::machine::detect;
 
 /// Set to write the tables instead of comparing them.
@@ -20,15 +22,21 @@ fn checks() -> String {
 
 #[test]
 fn the_tables_are_what_the_code_says() {
-    let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference.md");
-    let mut text = fs::read_to_string(&place).unwrap();
-    let before = text.clone();
     let tables = [
         ("targets", catalogue::targets()),
         ("gates", catalogue::gates()),
         ("checks", checks()),
         ("constants", catalogue::constants()),
     ];
+    compare("docs/reference.md", &tables);
+    compare("docs/judging.md", &[("mistakes", judge::mistakes())]);
+}
+
+/// Whether a page has these tables, each between its marks.
+fn compare(page: &str, tables: &[(&str, String)]) {
+    let place = Path::new(env!("CARGO_MANIFEST_DIR")).join(page);
+    let mut text = fs::read_to_string(&place).unwrap();
+    let before = text.clone();
     for (name, table) in tables {
         let [begin, end] = ["begin", "end"].map(|side| format!("<!-- {name}: {side} -->"));
         let from = text.find(&begin).unwrap_or_else(|| panic!("no {begin}")) + begin.len();
@@ -40,5 +48,5 @@ fn the_tables_are_what_the_code_says() {
         return;
     }
     let hint = format!("If the change is meant: {REGENERATE}=1 cargo test --test unmeasured methodology");
-    assert!(before == text, "docs/reference.md has other tables than the code. {hint}");
+    assert!(before == text, "{page} has other tables than the code. {hint}");
 }

@@ -6,6 +6,7 @@
 
 mod check;
 mod cli_run;
+mod course;
 mod deadlines;
 mod faults;
 mod fleet_places;
