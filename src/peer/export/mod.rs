@@ -30,7 +30,7 @@ use crate::sys::socket;
 use super::authentication::{hexadecimal, random};
 use super::channel::fill;
 use super::data::{self, STALLED, canonical};
-use super::limits::SessionLimits;
+use super::limits::{MOST_RESIDENCES, SessionLimits};
 use super::protocol::Exported;
 use answers::{CallResult, HANDLE, Heard, LONGEST_ANSWER, Shelf};
 use blocks::Blocks;
@@ -38,8 +38,6 @@ use calls::LONGEST_CALL;
 
 /// Connections at once: a reader has two, and some open one for each of several reads in flight.
 const CONNECTIONS: usize = 8;
-/// Residences that are kept; more would only cost memory.
-pub(super) const MOST_RESIDENCES: usize = 20_000;
 /// Longest report of the serving process in bytes.
 const LONGEST_REPORT: usize = 1024;
 /// Time to report in.
@@ -79,14 +77,9 @@ impl Export {
         let listener = data::listen(own, Some(CONNECTIONS as i32), None)?;
         let port = data::port(&listener)?;
         let (line, theirs) = UnixStream::pair()?;
-        let parent = std::process::id();
-        let process = process::fork_running(|| {
-            if !process::die_with_parent(parent) {
-                return 1;
-            }
+        let kept = [listener.as_raw_fd(), theirs.as_raw_fd(), blocks.as_fd().as_raw_fd()];
+        let process = process::fork_keeping(&kept, || {
             process::end_after(limits.session_time.as_secs() as u32);
-            let kept = [listener.as_raw_fd(), theirs.as_raw_fd(), blocks.as_fd().as_raw_fd()];
-            process::close_all_but(&kept);
             let Ok(blocks) = blocks.shared() else { return 1 };
             let shelf = Shelf { blocks, path: path.clone(), directory: shelf_directory, file: shelf_file };
             let exported = Serving::new(&shelf, client, limits).serve(&listener, &theirs);
