@@ -118,7 +118,7 @@ impl Partner {
             )
         })?;
         let channel = handshake::ask(stream.into(), secret, PROVING)?;
-        let address = Some(data::canonical(at.ip()));
+        let address = Some(at.ip().to_canonical());
         Ok(Partner { channel, child: None, address, began: Instant::now(), opened: None, unix: Vec::new() })
     }
 

@@ -83,7 +83,7 @@ pub fn admit(listener: &Socket, client: IpAddr, token: &Token, deadline: Instant
             return Err(io::ErrorKind::TimedOut.into());
         }
         let (connection, from) = listener.accept()?;
-        if from.as_socket().map(|address| canonical(address.ip())) != Some(canonical(client)) {
+        if from.as_socket().map(|address| address.ip().to_canonical()) != Some(client.to_canonical()) {
             continue;
         }
         let mut shown = [0; TOKEN];
@@ -94,11 +94,6 @@ pub fn admit(listener: &Socket, client: IpAddr, token: &Token, deadline: Instant
             return Ok(connection);
         }
     }
-}
-
-/// IPv4 addresses in IPv6 clothes are IPv4 addresses.
-pub fn canonical(address: IpAddr) -> IpAddr {
-    address.to_canonical()
 }
 
 /// What every data connection has: small messages leave at once, and no read or write waits for ever.

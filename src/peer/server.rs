@@ -20,7 +20,6 @@ use crate::sys::socket;
 
 use super::authentication::Secret;
 use super::channel::Silence;
-use super::data::canonical;
 use super::handshake::{self, Admission};
 use super::limits::{PROVING, Pretence, SessionLimits, UNPROVEN};
 use super::session::{self, SessionContext};
@@ -191,7 +190,7 @@ impl Server {
         });
         // Where no child can be made the connection is dropped; the client hears that it was closed.
         if let Ok(process) = process {
-            let from = canonical(from.ip());
+            let from = from.ip().to_canonical();
             children.push(Served { process, line, from, since: Instant::now(), standing: Standing::Unproven });
         }
     }
@@ -219,7 +218,7 @@ impl Server {
             return BROKEN;
         };
         let setting = SessionContext {
-            addresses: vec![(canonical(own.ip()), canonical(from.ip()))],
+            addresses: vec![(own.ip().to_canonical(), from.ip().to_canonical())],
             residence: true,
             scratch: self.scratch.clone(),
             limits: self.limits,

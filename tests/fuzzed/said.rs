@@ -260,8 +260,9 @@ pub(super) fn serve_all(bytes: &[u8], side: Side, member: Option<Membership>) {
 /// Whether an answer is one of a session that has nothing to give.
 fn is_harmless(request: &PeerRequest, reply: &Reply) -> bool {
     match (request, reply) {
-        (_, Reply::Cannot { .. }) => true,
-        (PeerRequest::Join {}, Reply::Joining(_)) | (PeerRequest::Clock {}, Reply::Clock { .. }) => true,
+        (_, Reply::Cannot { .. })
+        | (PeerRequest::Join {}, Reply::Joining(_))
+        | (PeerRequest::Clock {}, Reply::Clock { .. }) => true,
         (PeerRequest::EndEcho {}, Reply::Echoed { services, .. }) => services.is_empty(),
         (PeerRequest::Echo { tcp: sizes, udp: None, .. }, Reply::Listening { tcp, udp: None, .. }) => {
             sizes.is_empty() && tcp.is_empty() && is_bounded(request)

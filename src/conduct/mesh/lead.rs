@@ -365,29 +365,22 @@ impl Lead {
 
     /// Writes down a pair of a round: what it measured, or why not.
     fn record(&mut self, round: u32, (caller, callee): (u32, u32), outcome: &Result<PairResult, String>, again: bool) {
-        let of = |value: fn(&PairResult) -> u64| outcome.as_ref().ok().map(value);
-        let pair = MeshPair {
-            round,
-            caller,
-            callee,
-            there: of(|found| found.there),
-            back: of(|found| found.back),
-            round_trip: of(|found| found.round_trip),
-            fast_round_trip: of(|found| found.fast_round_trip),
-            slow_round_trip: of(|found| found.slow_round_trip),
-            again,
-            reason: outcome.as_ref().err().map(|reason| brief(reason)),
+        let blank = || MeshPair { round, caller, callee, again, ..MeshPair::default() };
+        let failed = |reason: &str| MeshPair { reason: Some(brief(reason)), ..blank() };
+        let pair = match outcome {
+            Ok(found) => MeshPair {
+                there: Some(found.there),
+                back: Some(found.back),
+                round_trip: Some(found.round_trip),
+                fast_round_trip: Some(found.fast_round_trip),
+                slow_round_trip: Some(found.slow_round_trip),
+                ..blank()
+            },
+            Err(reason) => failed(reason),
         };
         self.pairs.push(match pair.is_possible(self.most_rate) {
             Ok(()) => pair,
-            Err(why) => MeshPair {
-                round,
-                caller,
-                callee,
-                again,
-                reason: Some(format!("it reports {why}")),
-                ..MeshPair::default()
-            },
+            Err(why) => failed(&format!("it reports {why}")),
         });
     }
 
@@ -401,20 +394,17 @@ impl Lead {
                 .collect()
         };
         let members: BTreeSet<u32> = there(self).iter().flat_map(|pair| [pair.0, pair.1]).collect();
-        self.tell(&members, |_| PeerRequest::Clock {});
+        self.tell(members.iter().map(|rank| (*rank, PeerRequest::Clock {})));
         let mut signal = self.gather(members, BARRIER, |_, reply| matches!(reply, Reply::Clock { .. }));
         let pairs = if signal.is_none() { there(self) } else { Vec::new() };
-        let callers: BTreeMap<u32, u32> = pairs.iter().copied().collect();
         let mut results: BTreeMap<u32, Result<PairResult, String>> = BTreeMap::new();
-        let orders: BTreeMap<u32, PairOrder> = callers
-            .iter()
-            .filter_map(|(caller, callee)| {
-                let to = self.seats.get(callee)?.server;
-                Some((*caller, PairOrder { to, streams: setting.streams }))
-            })
+        let order = |to| PeerRequest::Pair(PairOrder { to, streams: setting.streams });
+        let orders: BTreeMap<u32, PeerRequest> = pairs
+            .into_iter()
+            .filter_map(|(caller, callee)| Some((caller, order(self.seats.get(&callee)?.server))))
             .collect();
-        let asked: BTreeSet<u32> = orders.keys().copied().collect();
-        self.tell(&asked, |rank| PeerRequest::Pair(orders[&rank]));
+        let asked = orders.keys().copied().collect();
+        self.tell(orders);
         signal = signal.or_else(|| {
             self.gather(asked, PLANNED + GRACE, |rank, reply| {
                 let outcome = match reply {
@@ -442,18 +432,19 @@ impl Lead {
         out.or_else(signal).unwrap_or_else(|| "not measured".to_owned())
     }
 
-    fn tell(&mut self, ranks: &BTreeSet<u32>, request: impl Fn(u32) -> PeerRequest) {
-        for rank in ranks {
-            if let Some(seat) = self.seats.get_mut(rank) {
+    fn tell(&mut self, requests: impl IntoIterator<Item = (u32, PeerRequest)>) {
+        for (rank, request) in requests {
+            if let Some(seat) = self.seats.get_mut(&rank) {
                 // A member that cannot be reached does not answer, and that is noticed.
-                let _ = seat.channel.send(&request(*rank), MESSAGE);
+                let _ = seat.channel.send(&request, MESSAGE);
             }
         }
     }
 
     fn tell_all(&mut self, request: &PeerRequest) {
-        let all = self.seats.keys().copied().collect();
-        self.tell(&all, |_| request.clone());
+        for seat in self.seats.values_mut() {
+            let _ = seat.channel.send(request, MESSAGE);
+        }
     }
 
     /// Says now and then that rank 0 is there.
