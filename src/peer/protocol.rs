@@ -99,7 +99,7 @@ pub struct Joining {
     pub others: Vec<MeshLink>,
 }
 
-/// A pair of members that one of them is to measure, as the caller.
+/// A pair of members, for its caller to measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PairOrder {

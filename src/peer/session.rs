@@ -88,7 +88,7 @@ struct Session {
     export: Option<Export>,
 }
 
-/// Why a request has no reply of its own kind: the client hears the reason and goes on, or the session is over.
+/// Why a request is not done: the client hears the reason and goes on, or the session is over.
 enum Failure {
     Refused(io::Error),
     Silent(Silence),

@@ -168,7 +168,7 @@ pub fn fork_keeping(kept: &[std::os::fd::RawFd], code: impl FnOnce() -> i32) -> 
     let parent = std::process::id();
     fork_running(|| {
         if !die_with_parent(parent) {
-            return ORPHANED;
+            return 1;
         }
         close_all_but(kept);
         code()
@@ -196,8 +196,6 @@ fn close_all_but(kept: &[std::os::fd::RawFd]) {
     }
 }
 
-/// Exit status of a child whose parent ended before it.
-const ORPHANED: i32 = 1;
 /// Exit status of a child that panicked, as the standard library has it.
 const PANICKED: i32 = 101;
 
