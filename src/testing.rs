@@ -23,9 +23,6 @@ pub mod conduct {
         pub mod meeting {
             pub use crate::conduct::mesh::meeting::{MOST_BYTES, look};
         }
-        pub mod messages {
-            pub use crate::conduct::mesh::messages::{LeadWord, MemberWord};
-        }
         pub mod roll_call {
             pub use crate::conduct::mesh::roll_call::introduced;
         }
@@ -133,7 +130,7 @@ pub mod peer {
         pub use crate::peer::protocol::{Direction, FlowOrder, MAGIC, MOST_SIZES, PeerRequest, Reply, VERSION};
     }
     pub mod session {
-        pub use crate::peer::session::{SessionContext, serve};
+        pub use crate::peer::session::{Membership, SessionContext, serve};
     }
 }
 

@@ -4,10 +4,11 @@
 //! explains. In a small mesh few values are left for that, so the scatter is mixed with a usual one, which counts as much as
 //! [`PRIOR_VALUES`] values.
 
+use std::collections::BTreeMap;
+
 use super::LEAST_FLOWS;
 use super::polish::{Entry, Polished, polish};
-use super::racks::{RackGroups, WITHIN};
-use crate::results::mesh::{Mesh, MeshFinding, MeshFindingKind, RackPair};
+use crate::results::mesh::{BestOfPair, Mesh, MeshFinding, MeshFindingKind, MeshMember, RackPair};
 use crate::statistics::distribution::normal_quantile;
 use crate::statistics::summary::{NORMAL_CONSISTENCY, median, median_absolute_deviation};
 
@@ -27,6 +28,13 @@ const LEAST_UPLINKS: usize = 3;
 const ENOUGH: u32 = 3;
 /// Most pairs that are measured again.
 const MOST_DOUBTFUL: usize = 32;
+
+/// Fewest flows between two racks that are a separate group: a median of fewer would be the flows themselves.
+const LEAST_OF_GROUP: u32 = 6;
+/// The group of pairs within a rack, or without one.
+const WITHIN: usize = 0;
+/// The group of pairs between racks with few flows.
+const OTHERS: usize = 1;
 
 /// What is measured, with the size of differences that matter.
 struct Kind {
@@ -350,5 +358,55 @@ impl<'a> Side<'a> {
             let names = [from, to].map(|place| self.mesh.members[place].node.clone()).to_vec();
             self.find(self.kind.link, names, (effect, self.scatter), |entry| entry.from == from && entry.to == to);
         }
+    }
+}
+
+/// Groups of pairs by their racks: pairs within a rack, and pairs between two racks, which share an uplink.
+struct RackGroups {
+    numbers: BTreeMap<[String; 2], usize>,
+    /// The racks of each group from number 2 on.
+    names: Vec<[String; 2]>,
+}
+
+/// The racks of a pair, in the order of their names; none within a rack.
+fn racks_of(members: &[MeshMember], (one, other): (u32, u32)) -> Option<[String; 2]> {
+    let rack = |rank: u32| members.get(rank as usize)?.rack.clone();
+    let mut racks = [rack(one)?, rack(other)?];
+    racks.sort();
+    (racks[0] != racks[1]).then_some(racks)
+}
+
+impl RackGroups {
+    /// The groups of measured pairs.
+    fn of(members: &[MeshMember], best: &BTreeMap<(u32, u32), BestOfPair>) -> Self {
+        let mut flows: BTreeMap<[String; 2], u32> = BTreeMap::new();
+        for racks in best.keys().filter_map(|ranks| racks_of(members, *ranks)) {
+            *flows.entry(racks).or_default() += 2;
+        }
+        let names: Vec<[String; 2]> =
+            flows.into_iter().filter(|(_, flows)| *flows >= LEAST_OF_GROUP).map(|(racks, _)| racks).collect();
+        let numbers = names.iter().cloned().enumerate().map(|(number, racks)| (racks, number + 2)).collect();
+        RackGroups { numbers, names }
+    }
+
+    /// Number of groups.
+    fn count(&self) -> usize {
+        2 + self.names.len()
+    }
+
+    /// The group of a pair.
+    fn group(&self, members: &[MeshMember], ranks: (u32, u32)) -> usize {
+        racks_of(members, ranks).map_or(WITHIN, |racks| self.numbers.get(&racks).copied().unwrap_or(OTHERS))
+    }
+
+    /// Groups of each rack.
+    fn by_rack(&self) -> BTreeMap<&str, Vec<usize>> {
+        let mut racks: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for (number, names) in self.names.iter().enumerate() {
+            for name in names {
+                racks.entry(name).or_default().push(number + 2);
+            }
+        }
+        racks
     }
 }

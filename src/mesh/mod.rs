@@ -1,11 +1,10 @@
 //! Which sender, receiver or uplink of a mesh is bad, from the rates and round trips of its pairs.
 //!
-//! `rounds` says who measures with whom. `polish` splits each value into parts, `racks` groups pairs by their racks, and `judge`
-//! names the parts that differ. Everything is a pure function of the pairs.
+//! `rounds` says who measures with whom. `polish` splits each value into parts, and `judge` names those
+//! that differ. Everything is a pure function of the pairs.
 
 mod judge;
 mod polish;
-mod racks;
 pub mod rounds;
 #[cfg(test)]
 mod simulation;

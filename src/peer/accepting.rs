@@ -14,7 +14,7 @@ use crate::sys::socket;
 use crate::sys::tcp_counters::tcp_counters;
 
 use super::channel::{Channel, Silence};
-use super::data::{STALLED, canonical, comes};
+use super::data::{STALLED, comes};
 use super::limits::{Pretence, SessionLimits};
 use super::protocol::Reply;
 
@@ -65,7 +65,7 @@ pub fn accept(
 
 /// On loopback a client comes from many addresses, so that none of them runs out of ports.
 fn is_client(from: IpAddr, client: IpAddr) -> bool {
-    let (from, client) = (canonical(from), canonical(client));
+    let (from, client) = (from.to_canonical(), client.to_canonical());
     from == client || from.is_loopback() && client.is_loopback()
 }
 

@@ -9,7 +9,9 @@
 //! before memory is taken, and a message has one deadline for all of its bytes, however slowly they come.
 
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use hmac::Mac;
@@ -20,20 +22,20 @@ use serde::de::DeserializeOwned;
 use crate::results::problem::Problem;
 use crate::sys::socket;
 
-use super::authentication::{BYTES, keyed};
+use super::authentication::{BYTES, keyed, random};
 
-/// Which side a channel belongs to.
+/// Which side a channel belongs to. In a mesh the members connect and serve, and the lead asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// It asks.
+    /// It connected and has proved the secret first.
     Client,
-    /// It serves.
+    /// It accepted the connection.
     Peer,
 }
 
-/// Longest message to a peer: requests are small.
+/// Longest message of the side that connected: requests are small, and so are the answers of a member.
 pub const LONGEST_REQUEST: usize = 4 << 10;
-/// Longest message to a client: machine descriptions and windows of a flow.
+/// Longest message of the side that accepted: machine descriptions and windows of a flow.
 pub const LONGEST_REPLY: usize = 1 << 20;
 /// Bytes before the content.
 const HEAD: usize = 4 + BYTES;
@@ -78,9 +80,22 @@ impl Channel {
         Channel { stream, key, side, sent: 0, received: 0 }
     }
 
+    /// Both ends of a channel between this process and a child.
+    pub fn pair() -> io::Result<(Self, Self)> {
+        let (one, other) = UnixStream::pair()?;
+        let key = random().map_err(|problem| io::Error::other(problem.what))?;
+        Ok((Channel::new(one.into(), key, Side::Client), Channel::new(other.into(), key, Side::Peer)))
+    }
+
     /// The stream.
     pub fn stream(&self) -> &OwnedFd {
         &self.stream
+    }
+
+    /// Own address on the way to the other side.
+    pub fn local_address(&self) -> Option<IpAddr> {
+        let local = socket2::SockRef::from(&self.stream).local_addr().ok()?;
+        local.as_socket().map(|local| local.ip().to_canonical())
     }
 
     /// Sends one message.
@@ -95,13 +110,7 @@ impl Channel {
         bytes.extend_from_slice(&self.seal(self.side, self.sent, &content).finalize().into_bytes());
         bytes.extend_from_slice(&content);
         self.sent += 1;
-        let deadline = Instant::now() + within;
-        let mut written = 0;
-        while written < bytes.len() {
-            wait(self.stream.as_fd(), PollFlags::POLLOUT, deadline)?;
-            written += part(socket::write(self.stream.as_fd(), &bytes[written..]))?.unwrap_or(0);
-        }
-        Ok(())
+        put(self.stream.as_fd(), &bytes, Instant::now() + within)
     }
 
     /// Receives one message.
@@ -176,7 +185,8 @@ pub(super) fn put(stream: impl AsFd, bytes: &[u8], deadline: Instant) -> Result<
     Ok(())
 }
 
-fn wait(stream: impl AsFd, for_what: PollFlags, deadline: Instant) -> Result<(), Silence> {
+/// Waits until a stream is ready for something, by a deadline.
+pub(super) fn wait(stream: impl AsFd, for_what: PollFlags, deadline: Instant) -> Result<(), Silence> {
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
@@ -207,7 +217,6 @@ fn part(answer: i64) -> Result<Option<usize>, Silence> {
 #[cfg(test)]
 mod tests {
     use std::io::Write;
-    use std::os::unix::net::UnixStream;
 
     use super::*;
 

@@ -13,13 +13,12 @@ use crate::results::problem::Problem;
 use crate::sys::affinity;
 use crate::sys::process::{self, Forked};
 
-use super::authentication::{Secret, random};
-use super::channel::{Channel, Side, Silence};
+use super::authentication::Secret;
+use super::channel::{Channel, Silence};
 use super::data::{self, STALLED};
-use super::export::MOST_RESIDENCES;
 use super::flow::{self, Bounds, Streams};
 use super::handshake;
-use super::limits::{PROVING, Pretence, SessionLimits};
+use super::limits::{MOST_RESIDENCES, PROVING};
 use super::nfs::FileLocation;
 use super::plausible;
 use super::protocol::{Direction, Echoed, Exported, FlowOrder, Flowed, PeerRequest, Reply};
@@ -84,43 +83,29 @@ impl Partner {
     /// sizes. The calling process must have one thread.
     pub fn on_loopback(cpu: Option<u32>, unix: &[u32]) -> Result<Self, Problem> {
         let cannot = |error: io::Error| Problem::new(format!("cannot start the other side on the loopback: {error}"));
-        let (own, theirs) = UnixStream::pair().map_err(cannot)?;
-        let key = random()?;
+        let (channel, mut theirs) = Channel::pair().map_err(cannot)?;
         let (mut own_unix, mut their_unix) = (Vec::new(), Vec::new());
         for &bytes in unix {
             let (one, other) = UnixStream::pair().map_err(cannot)?;
             own_unix.push((bytes, Socket::from(one)));
             their_unix.push((bytes, OwnedFd::from(other)));
         }
-        let parent = std::process::id();
-        let child = process::fork_running(move || {
-            if !process::die_with_parent(parent) {
-                return 1;
-            }
+        // Ends of connections that the other side does not use would keep them open.
+        let mut kept: Vec<i32> = their_unix.iter().map(|(_, end)| end.as_raw_fd()).collect();
+        kept.push(theirs.stream().as_raw_fd());
+        let child = process::fork_keeping(&kept, move || {
             process::end_after(PARTNER_SECONDS);
-            // Ends of connections that this side does not use would keep them open.
-            let mut kept: Vec<i32> = their_unix.iter().map(|(_, end)| end.as_raw_fd()).collect();
-            kept.push(theirs.as_raw_fd());
-            process::close_all_but(&kept);
             if let Some(cpu) = cpu
                 && affinity::restrict(&[cpu]).is_err()
             {
                 return 1;
             }
             let (v4, v6) = (IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST));
-            let setting = SessionContext {
-                addresses: vec![(v4, v4), (v6, v6)],
-                unix: their_unix,
-                residence: false,
-                scratch: None,
-                limits: SessionLimits::default(),
-                pretence: Pretence::default(),
-            };
-            let mut channel = Channel::new(theirs.into(), key, Side::Peer);
-            i32::from(session::serve(&mut channel, setting).is_err())
+            let setting =
+                SessionContext { addresses: vec![(v4, v4), (v6, v6)], unix: their_unix, ..SessionContext::default() };
+            i32::from(session::serve(&mut theirs, setting).is_err())
         })
         .map_err(cannot)?;
-        let channel = Channel::new(own.into(), key, Side::Client);
         Ok(Partner { channel, child: Some(child), address: None, began: Instant::now(), opened: None, unix: own_unix })
     }
 
@@ -133,7 +118,7 @@ impl Partner {
             )
         })?;
         let channel = handshake::ask(stream.into(), secret, PROVING)?;
-        let address = Some(data::canonical(at.ip()));
+        let address = Some(at.ip().to_canonical());
         Ok(Partner { channel, child: None, address, began: Instant::now(), opened: None, unix: Vec::new() })
     }
 
@@ -144,8 +129,7 @@ impl Partner {
 
     /// Own address on the way to the peer.
     pub fn local_address(&self) -> Option<IpAddr> {
-        let local = socket2::SockRef::from(self.channel.stream()).local_addr().ok()?;
-        local.as_socket().map(|local| data::canonical(local.ip()))
+        self.channel.local_address()
     }
 
     /// True when the only family is IPv6.

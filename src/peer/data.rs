@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::poll::PollFlags;
 use socket2::{Domain, SockAddr, Socket, Type};
 
 use crate::sys::socket;
@@ -72,16 +72,7 @@ pub fn port(socket: &Socket) -> io::Result<u16> {
 
 /// Waits for something to read; false when time is up.
 pub fn comes(socket: impl AsFd, within: Duration) -> bool {
-    let deadline = Instant::now() + within;
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let mut waited = [PollFd::new(socket.as_fd(), PollFlags::POLLIN)];
-        match poll(&mut waited, PollTimeout::from(left.as_millis().min(60_000) as u16)) {
-            Ok(count) if count > 0 => return true,
-            Ok(_) | Err(nix::errno::Errno::EINTR) if !left.is_zero() => {}
-            _ => return false,
-        }
-    }
+    channel::wait(socket, PollFlags::POLLIN, Instant::now() + within).is_ok()
 }
 
 /// Accepts the next connection that comes from the client's address and shows the token, by a deadline. Others are closed.
@@ -92,7 +83,7 @@ pub fn admit(listener: &Socket, client: IpAddr, token: &Token, deadline: Instant
             return Err(io::ErrorKind::TimedOut.into());
         }
         let (connection, from) = listener.accept()?;
-        if from.as_socket().map(|address| canonical(address.ip())) != Some(canonical(client)) {
+        if from.as_socket().map(|address| address.ip().to_canonical()) != Some(client.to_canonical()) {
             continue;
         }
         let mut shown = [0; TOKEN];
@@ -103,11 +94,6 @@ pub fn admit(listener: &Socket, client: IpAddr, token: &Token, deadline: Instant
             return Ok(connection);
         }
     }
-}
-
-/// IPv4 addresses in IPv6 clothes are IPv4 addresses.
-pub fn canonical(address: IpAddr) -> IpAddr {
-    address.to_canonical()
 }
 
 /// What every data connection has: small messages leave at once, and no read or write waits for ever.

@@ -16,12 +16,11 @@ use crate::sys::clock::monotonic_raw;
 use crate::sys::socket;
 
 use super::data::{self, OPENING, Token};
+use super::limits::MOST_RESIDENCES;
 use super::protocol::Echoed;
 
 /// Longest datagram.
 const DATAGRAM: usize = 1 << 16;
-/// Residences that are kept; more would only cost memory.
-pub(super) const MOST_RESIDENCES: usize = 20_000;
 /// Stack of a service: it holds no buffers.
 const STACK: usize = 128 << 10;
 

@@ -82,19 +82,9 @@ pub fn ask(stream: OwnedFd, secret: &Secret, within: Duration) -> Result<Channel
     Ok(Channel::new(stream, key, Side::Client))
 }
 
-/// The peer's side. `admit` is asked once the client has proved itself. None when the client may not or need not be served;
-/// a client that does not know the secret gets no answer.
+/// The peer's side. `admit` is asked once the client has proved itself, and `refused` is called before a connection with a wrong
+/// proof is closed. None when the client may not or need not be served; one that does not know the secret gets no answer.
 pub fn answer(
-    stream: OwnedFd,
-    secret: &Secret,
-    within: Duration,
-    admit: impl FnOnce() -> Admission,
-) -> Option<Channel> {
-    answer_or_note(stream, secret, within, admit, || {})
-}
-
-/// The same, with what is done about a wrong proof before the connection is closed.
-pub fn answer_or_note(
     stream: OwnedFd,
     secret: &Secret,
     within: Duration,
@@ -141,7 +131,7 @@ mod tests {
 
     fn meet(clients: &Secret, verdict: Admission) -> (Result<Channel, Problem>, Option<Channel>) {
         let (one, other) = UnixStream::pair().unwrap();
-        let peer = std::thread::spawn(move || answer(other.into(), &secret(), SOON, || verdict));
+        let peer = std::thread::spawn(move || answer(other.into(), &secret(), SOON, || verdict, || {}));
         let asked = ask(one.into(), clients, SOON);
         (asked, peer.join().unwrap())
     }
@@ -181,7 +171,7 @@ mod tests {
     fn a_recorded_proof_is_worth_nothing() {
         let record = |proof: Option<Vec<u8>>| {
             let (mut one, other) = UnixStream::pair().unwrap();
-            let peer = std::thread::spawn(move || answer(other.into(), &secret(), SOON, || Admission::Welcome));
+            let peer = std::thread::spawn(move || answer(other.into(), &secret(), SOON, || Admission::Welcome, || {}));
             one.write_all(&greeting([9; BYTES])).unwrap();
             let mut bytes = [0; GREETING];
             one.read_exact(&mut bytes).unwrap();
@@ -203,7 +193,7 @@ mod tests {
             let (mut one, other) = UnixStream::pair().unwrap();
             one.write_all(words).unwrap();
             let began = Instant::now();
-            assert!(answer(other.into(), &secret(), SOON, || Admission::Welcome).is_none());
+            assert!(answer(other.into(), &secret(), SOON, || Admission::Welcome, || {}).is_none());
             assert!(began.elapsed() < 3 * SOON);
         }
     }

@@ -23,6 +23,9 @@ pub struct SessionLimits {
 /// Connections that have not proved anything yet. A further one takes the place of the oldest.
 pub const UNPROVEN: usize = 16;
 
+/// Residences of one kind that are kept; more would only cost memory.
+pub const MOST_RESIDENCES: usize = 20_000;
+
 /// Time to prove the knowledge of the secret.
 pub const PROVING: Duration = Duration::from_secs(5);
 

@@ -15,6 +15,8 @@
 //!   data connections, each opened by a token of this session
 //! ```
 //!
+//! A member of a mesh connects to its rank 0 and proves the secret. From then on it is the peer, and rank 0 is the client.
+//!
 //! A session measures and reports. It reads no file of its user but what the kernel says of itself, and runs no command. The
 //! one file that it makes, to be read over the network ([`export`]), has no name and holds random bytes.
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::results::problem::Problem;
 
-use super::echoing::MOST_RESIDENCES;
+use super::limits::MOST_RESIDENCES;
 use super::protocol::{Direction, Echoed, FlowOrder, Flowed, MOST_SERVICES};
 
 /// Two clocks that are right differ by less than this share; a report may be longer than the own span by as much.

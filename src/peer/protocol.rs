@@ -1,11 +1,14 @@
 //! What a client may ask and a peer answers. Every number of a request has a bound that is checked before anything is done.
 
+use std::net::SocketAddr;
+
 use serde::{Deserialize, Serialize};
 
 use crate::machine::{Machine, Storage};
+use crate::results::mesh::MeshLink;
 
 /// Version of the protocol: sides of different versions refuse each other by name.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 
 /// First bytes of both sides.
 pub const MAGIC: [u8; 8] = *b"sysdyno\n";
@@ -69,7 +72,57 @@ pub struct FlowOrder {
     pub window: u32,
 }
 
-/// What a client asks.
+/// Longest reason, in letters.
+const LONGEST_REASON: usize = 200;
+
+/// The beginning of a reason: it fits into a message, and into one that passes it on.
+pub fn brief(reason: &str) -> String {
+    reason.chars().take(LONGEST_REASON).collect()
+}
+
+/// Who a member of a mesh is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Joining {
+    /// Version of sysdyno.
+    pub version: String,
+    pub rank: u32,
+    pub size: u32,
+    /// Name of its node.
+    pub node: String,
+    pub rack: Option<String>,
+    /// The network that it is measured on.
+    pub link: MeshLink,
+    /// Port of its server there.
+    pub port: u16,
+    /// Other networks of the node.
+    pub others: Vec<MeshLink>,
+}
+
+/// A pair of members, for its caller to measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PairOrder {
+    /// The other member's server.
+    pub to: SocketAddr,
+    /// Connections of a flow.
+    pub streams: u8,
+}
+
+/// What a pair measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PairResult {
+    /// From the caller to the other, and back, in bytes per second.
+    pub there: u64,
+    pub back: u64,
+    /// Median, 10th and 99th percentile of the round trips, in nanoseconds.
+    pub round_trip: u64,
+    pub fast_round_trip: u64,
+    pub slow_round_trip: u64,
+}
+
+/// What a client asks. The client of a member of a mesh is its rank 0.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "snake_case", deny_unknown_fields)]
 pub enum PeerRequest {
@@ -111,6 +164,19 @@ pub enum PeerRequest {
     },
     /// End the export and report.
     EndExport {},
+    /// As which member do you come?
+    Join {},
+    /// What does your clock say? An idle member answers at once, so this shows too that it is there.
+    Clock {},
+    /// The client is still there. This has no answer.
+    Still {},
+    /// Measure a pair.
+    Pair(PairOrder),
+    /// The session is over. This has no answer.
+    End {
+        /// Why the client refuses this side, where it does.
+        refused: Option<String>,
+    },
 }
 
 impl PeerRequest {
@@ -127,7 +193,12 @@ impl PeerRequest {
             PeerRequest::Describe {}
             | PeerRequest::EndEcho {}
             | PeerRequest::Forget { .. }
-            | PeerRequest::EndExport {} => Ok(()),
+            | PeerRequest::EndExport {}
+            | PeerRequest::Join {}
+            | PeerRequest::Clock {}
+            | PeerRequest::Still {}
+            | PeerRequest::End { .. } => Ok(()),
+            PeerRequest::Pair(order) => within("streams", u64::from(order.streams), 1, u64::from(MOST_STREAMS)),
             PeerRequest::Export { bytes, .. } => within("file", *bytes, *EXPORTS.start(), *EXPORTS.end()),
             PeerRequest::Echo { tcp, udp, .. } => {
                 within("services", tcp.len() as u64, 0, MOST_SIZES as u64)?;
@@ -278,6 +349,15 @@ pub enum Reply {
     },
     /// An export has ended.
     Exported(Exported),
+    /// Which member it is.
+    Joining(Box<Joining>),
+    /// Its clock.
+    Clock {
+        /// Nanoseconds since 1970.
+        nanoseconds: i64,
+    },
+    /// What a pair measured.
+    Pair(PairResult),
     /// It cannot or must not be done.
     Cannot {
         /// Why.
@@ -287,10 +367,22 @@ pub enum Reply {
 
 #[cfg(test)]
 mod tests {
+    use super::super::channel::LONGEST_REQUEST;
     use super::*;
 
     fn flow() -> FlowOrder {
         FlowOrder { ipv6: false, direction: Direction::Send, streams: 1, message: 1024, milliseconds: 100, window: 10 }
+    }
+
+    fn pair(streams: u8) -> PeerRequest {
+        PeerRequest::Pair(PairOrder { to: SocketAddr::from(([10, 0, 0, 1], 4000)), streams })
+    }
+
+    #[test]
+    fn a_long_reason_fits_into_a_message() {
+        let reply = Reply::Cannot { reason: brief(&"\u{1b}".repeat(100_000)) };
+        assert!(serde_json::to_string(&reply).unwrap().len() < LONGEST_REQUEST);
+        assert_eq!(brief("short"), "short");
     }
 
     #[test]
@@ -301,6 +393,8 @@ mod tests {
             PeerRequest::Accept { ipv6: true, connections: MOST_CONNECTIONS },
             PeerRequest::Flow(flow()),
             PeerRequest::Export { ipv6: false, bytes: 16 << 20 },
+            pair(MOST_STREAMS),
+            PeerRequest::End { refused: Some("two tasks are rank 1".to_owned()) },
         ];
         assert!(good.iter().all(|request| request.check().is_ok()));
         let bad = [
@@ -312,6 +406,8 @@ mod tests {
             PeerRequest::Accept { ipv6: false, connections: MOST_CONNECTIONS + 1 },
             PeerRequest::Export { ipv6: false, bytes: 0 },
             PeerRequest::Export { ipv6: false, bytes: u64::MAX },
+            pair(0),
+            pair(MOST_STREAMS + 1),
             PeerRequest::Flow(FlowOrder { streams: 0, ..flow() }),
             PeerRequest::Flow(FlowOrder { streams: MOST_STREAMS + 1, ..flow() }),
             PeerRequest::Flow(FlowOrder { message: 0, ..flow() }),
@@ -325,9 +421,10 @@ mod tests {
 
     #[test]
     fn requests_survive_the_wire_and_strangers_do_not() {
-        let request = PeerRequest::Flow(flow());
-        let text = serde_json::to_string(&request).unwrap();
-        assert_eq!(serde_json::from_str::<PeerRequest>(&text).unwrap(), request);
+        for request in [PeerRequest::Flow(flow()), pair(1), PeerRequest::End { refused: None }] {
+            let text = serde_json::to_string(&request).unwrap();
+            assert_eq!(serde_json::from_str::<PeerRequest>(&text).unwrap(), request);
+        }
         for strange in [
             "{}",
             "{\"ask\":\"read_file\",\"path\":\"/etc/passwd\"}",
@@ -336,6 +433,9 @@ mod tests {
             "{\"ask\":\"accept\",\"ipv6\":false,\"connections\":99999999999999999999}",
         ] {
             assert!(serde_json::from_str::<PeerRequest>(strange).is_err(), "{strange}");
+        }
+        for strange in ["{\"answer\":\"pair\",\"there\":-1}", "{\"answer\":\"joining\",\"rank\":1}"] {
+            assert!(serde_json::from_str::<Reply>(strange).is_err(), "{strange}");
         }
     }
 }

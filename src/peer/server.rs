@@ -19,7 +19,7 @@ use crate::sys::process::{self, Forked};
 use crate::sys::socket;
 
 use super::authentication::Secret;
-use super::data::canonical;
+use super::channel::Silence;
 use super::handshake::{self, Admission};
 use super::limits::{PROVING, Pretence, SessionLimits, UNPROVEN};
 use super::session::{self, SessionContext};
@@ -183,19 +183,14 @@ impl Server {
             }
         }
         let Ok((line, theirs)) = UnixStream::pair() else { return };
-        let parent = std::process::id();
-        let process = process::fork_running(|| {
-            let kept = [stream.as_raw_fd(), theirs.as_raw_fd()];
-            process::close_all_but(&kept);
-            if !process::die_with_parent(parent) {
-                return BROKEN;
-            }
+        let kept = [stream.as_raw_fd(), theirs.as_raw_fd()];
+        let process = process::fork_keeping(&kept, || {
             process::end_after(self.limits.session_time.as_secs() as u32);
             self.child(stream, from, &theirs)
         });
         // Where no child can be made the connection is dropped; the client hears that it was closed.
         if let Ok(process) = process {
-            let from = canonical(from.ip());
+            let from = from.ip().to_canonical();
             children.push(Served { process, line, from, since: Instant::now(), standing: Standing::Unproven });
         }
     }
@@ -219,19 +214,21 @@ impl Server {
             let _ = socket::write_all(line.as_fd(), &[REFUSING]);
             std::thread::sleep(PENALTY);
         };
-        let Some(mut channel) = handshake::answer_or_note(stream.into(), &self.secret, PROVING, admitted, refused)
-        else {
+        let Some(mut channel) = handshake::answer(stream.into(), &self.secret, PROVING, admitted, refused) else {
             return BROKEN;
         };
         let setting = SessionContext {
-            addresses: vec![(canonical(own.ip()), canonical(from.ip()))],
-            unix: Vec::new(),
+            addresses: vec![(own.ip().to_canonical(), from.ip().to_canonical())],
             residence: true,
             scratch: self.scratch.clone(),
             limits: self.limits,
             pretence: self.pretence,
+            ..SessionContext::default()
         };
-        if session::serve(&mut channel, setting).is_ok() { 0 } else { BROKEN }
+        match session::serve(&mut channel, setting) {
+            Ok(_) | Err(Silence::Closed) => 0,
+            Err(_) => BROKEN,
+        }
     }
 
     /// A child has proved its client, has refused it, or has gone; whether it has refused it.

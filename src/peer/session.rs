@@ -2,15 +2,20 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::machine;
+use crate::results::problem::Problem;
 use crate::sys::clock::process_cpu_time;
 use crate::sys::counters;
+use crate::sys::process::{self, Forked};
 
 use super::accepting;
+use super::authentication::Secret;
 use super::channel::{Channel, Silence};
 use super::data::{self, OPENING, STALLED, Token};
 use super::echoing::{Manner, Services};
@@ -18,10 +23,13 @@ use super::export::Export;
 use super::export::answers::NAME;
 use super::flow::{self, Bounds, Streams};
 use super::limits::{Pretence, SessionLimits};
-use super::protocol::{Direction, FlowOrder, MOST_SERVICES, PeerRequest, Reply};
+use super::protocol::{Direction, FlowOrder, Joining, MOST_SERVICES, PairOrder, PairResult, PeerRequest, Reply, brief};
+
+/// Longest wait of a member that measures until it looks whether its client still is there, in milliseconds.
+const LOOK: u16 = 250;
 
 /// What a session may use.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct SessionContext {
     /// Own addresses, each with the address of the client that it serves.
     pub addresses: Vec<(IpAddr, IpAddr)>,
@@ -35,25 +43,41 @@ pub struct SessionContext {
     pub limits: SessionLimits,
     /// Faults.
     pub pretence: Pretence,
+    /// Who this is in a mesh, where the client is its rank 0.
+    pub member: Option<Membership>,
 }
 
-/// Serves a client until it leaves, is silent for too long, or breaks the protocol.
-pub fn serve(channel: &mut Channel, setting: SessionContext) -> Result<(), Silence> {
+/// A member of a mesh, and how it measures a pair.
+#[derive(Debug)]
+pub struct Membership {
+    /// What it says of itself.
+    pub who: Joining,
+    /// The secret of all members.
+    pub secret: Secret,
+    /// Measures a pair from the own address.
+    pub measure: fn(PairOrder, IpAddr, &Secret) -> Result<PairResult, Problem>,
+    /// What takes longer than this has failed.
+    pub within: Duration,
+}
+
+/// Serves a client until it ends the session, leaves, is silent for too long, or breaks the protocol. Where the client refuses this
+/// side, its reason is returned.
+pub fn serve(channel: &mut Channel, setting: SessionContext) -> Result<Option<String>, Silence> {
     let mut session = Session { setting, services: Services::default(), export: None };
     loop {
-        let request: PeerRequest = match channel.receive(session.setting.limits.idle) {
-            Ok(request) => request,
-            Err(Silence::Closed) => return Ok(()),
-            Err(silence) => return Err(silence),
-        };
+        let request: PeerRequest = channel.receive(session.setting.limits.idle)?;
+        if let PeerRequest::End { refused } = request {
+            return Ok(refused);
+        }
         let outcome = match request.check() {
-            Ok(()) => session.answer(channel, request)?,
-            Err(why) => Err(io::Error::other(format!("out of bounds: {why}"))),
+            Ok(()) => session.answer(channel, request),
+            Err(why) => Err(Failure::Refused(io::Error::other(format!("out of bounds: {why}")))),
         };
         match outcome {
             Ok(Some(reply)) => channel.send(&reply, STALLED)?,
             Ok(None) => {}
-            Err(error) => channel.send(&Reply::Cannot { reason: error.to_string() }, STALLED)?,
+            Err(Failure::Refused(why)) => channel.send(&Reply::Cannot { reason: brief(&why.to_string()) }, STALLED)?,
+            Err(Failure::Silent(silence)) => return Err(silence),
         }
     }
 }
@@ -64,24 +88,64 @@ struct Session {
     export: Option<Export>,
 }
 
-/// What a request leads to: a reply, nothing more to say, or a reason.
-type RequestResult = io::Result<Option<Reply>>;
+/// Why a request is not done: the client hears the reason and goes on, or the session is over.
+enum Failure {
+    Refused(io::Error),
+    Silent(Silence),
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Failure::Refused(error)
+    }
+}
+
+impl From<Silence> for Failure {
+    fn from(silence: Silence) -> Self {
+        Failure::Silent(silence)
+    }
+}
+
+/// What a request leads to: a reply, nothing more to say, or a failure.
+type RequestResult = Result<Option<Reply>, Failure>;
 
 impl Session {
-    fn answer(&mut self, channel: &mut Channel, request: PeerRequest) -> Result<RequestResult, Silence> {
+    fn answer(&mut self, channel: &mut Channel, request: PeerRequest) -> RequestResult {
         match request {
-            PeerRequest::Describe {} => Ok(Ok(Some(Reply::Description {
+            PeerRequest::Describe {} => Ok(Some(Reply::Description {
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 machine: Box::new(machine::detect(Path::new("/"), Path::new("/"))),
-            }))),
-            PeerRequest::Echo { ipv6, tcp, udp, unix } => Ok(self.open(ipv6, &tcp, udp, unix)),
-            PeerRequest::EndEcho {} => Ok(Ok(Some(self.end()))),
+            })),
+            PeerRequest::Echo { ipv6, tcp, udp, unix } => self.open(ipv6, &tcp, udp, unix),
+            PeerRequest::EndEcho {} => Ok(Some(self.end())),
             PeerRequest::Accept { ipv6, connections } => self.accept(channel, ipv6, connections),
             PeerRequest::Flow(order) => self.flow(channel, &order),
-            PeerRequest::Export { ipv6, bytes } => Ok(self.export(ipv6, bytes)),
-            PeerRequest::Forget { ahead } => Ok(self.forget(ahead)),
-            PeerRequest::EndExport {} => Ok(self.end_export()),
+            PeerRequest::Export { ipv6, bytes } => self.export(ipv6, bytes),
+            PeerRequest::Forget { ahead } => {
+                Ok(Some(Reply::Forgotten { resident: self.export.as_ref().ok_or_else(no_export)?.forget(ahead)? }))
+            }
+            PeerRequest::EndExport {} => self.end_export(),
+            PeerRequest::Join {} => Ok(Some(Reply::Joining(Box::new(self.member()?.who.clone())))),
+            PeerRequest::Clock {} => {
+                let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+                Ok(Some(Reply::Clock { nanoseconds: since.as_nanos() as i64 }))
+            }
+            PeerRequest::Pair(order) => self.pair(channel, order),
+            PeerRequest::Still {} | PeerRequest::End { .. } => Ok(None),
         }
+    }
+
+    fn member(&self) -> io::Result<&Membership> {
+        self.setting.member.as_ref().ok_or_else(|| io::Error::other("this peer is no member of a mesh"))
+    }
+
+    /// Measures a pair in a child, while the client is there. The calling process must have one thread.
+    fn pair(&self, channel: &mut Channel, order: PairOrder) -> RequestResult {
+        let member = self.member()?;
+        let (child, mut line) = member.start(order)?;
+        let outcome = watch(channel, &mut line, member.within);
+        child.kill();
+        outcome
     }
 
     /// The own address and the client's in one family.
@@ -93,7 +157,7 @@ impl Session {
 
     fn open(&mut self, ipv6: bool, tcp: &[u32], udp: Option<u16>, unix: bool) -> RequestResult {
         if self.services.len() + tcp.len() + usize::from(udp.is_some()) > MOST_SERVICES {
-            return Err(io::Error::other(format!("at most {MOST_SERVICES} services at once")));
+            return Err(io::Error::other(format!("at most {MOST_SERVICES} services at once")).into());
         }
         let manner = Manner {
             hold: self.setting.pretence.hold,
@@ -137,7 +201,7 @@ impl Session {
     /// Serves a file. Only one at a time, and without any other service: what serves it is a copy of this process.
     fn export(&mut self, ipv6: bool, bytes: u64) -> RequestResult {
         if !self.services.is_empty() {
-            return Err(io::Error::other("end the echo services first"));
+            return Err(io::Error::other("end the echo services first").into());
         }
         let directory = self.setting.scratch.clone().ok_or_else(|| io::Error::other("this session exports no file"))?;
         self.export = None;
@@ -152,58 +216,74 @@ impl Session {
         Ok(Some(reply))
     }
 
-    fn forget(&mut self, ahead: bool) -> RequestResult {
-        let export = self.export.as_ref().ok_or_else(|| io::Error::other("no file is exported"))?;
-        Ok(Some(Reply::Forgotten { resident: export.forget(ahead)? }))
-    }
-
     fn end_export(&mut self) -> RequestResult {
-        let export = self.export.take().ok_or_else(|| io::Error::other("no file is exported"))?;
+        let export = self.export.take().ok_or_else(no_export)?;
         let mut exported = export.end();
         exported.residence = exported.residence.map(|time| self.setting.pretence.shown(time as i64) as u64);
         Ok(Some(Reply::Exported(exported)))
     }
 
-    fn accept(&mut self, channel: &mut Channel, ipv6: bool, connections: u32) -> Result<RequestResult, Silence> {
+    fn accept(&mut self, channel: &mut Channel, ipv6: bool, connections: u32) -> RequestResult {
         let pretence = self.setting.pretence;
-        let queue = pretence.never_accept.then_some(0);
-        let prepared = self.addresses(ipv6).and_then(|(own, client)| {
-            let listener = data::listen(own, queue, None)?;
-            Ok((data::port(&listener)?, listener, client))
-        });
-        let (port, listener, client) = match prepared {
-            Ok(prepared) => prepared,
-            Err(error) => return Ok(Err(error)),
-        };
+        let (own, client) = self.addresses(ipv6)?;
+        let listener = data::listen(own, pretence.never_accept.then_some(0), None)?;
+        let port = data::port(&listener)?;
         let listener = (!pretence.closed_port).then_some(listener);
         channel.send(&Reply::Listening { tcp: vec![port], udp: None, token: String::new() }, STALLED)?;
-        let Some(listener) = listener else { return Ok(Ok(None)) };
+        let Some(listener) = listener else { return Ok(None) };
         if pretence.never_accept {
             accepting::never(channel, &listener);
         } else {
             accepting::accept(channel, &listener, client, connections, &self.setting.limits, &pretence)?;
         }
-        Ok(Ok(None))
+        Ok(None)
     }
 
-    fn flow(&mut self, channel: &mut Channel, order: &FlowOrder) -> Result<RequestResult, Silence> {
-        let prepared = self.addresses(order.ipv6).and_then(|(own, client)| {
-            let listener = data::listen(own, None, self.setting.pretence.receive_buffer)?;
-            Ok((data::port(&listener)?, listener, client, data::token()?))
-        });
-        let (port, listener, client, token) = match prepared {
-            Ok(prepared) => prepared,
-            Err(error) => return Ok(Err(error)),
-        };
-        let listening = Reply::Listening { tcp: vec![port], udp: None, token: data::token_text(&token) };
-        channel.send(&listening, STALLED)?;
-        let streams = match admit(&listener, client, &token, order) {
-            Ok(streams) => streams,
-            Err(error) => return Ok(Err(error)),
-        };
+    fn flow(&mut self, channel: &mut Channel, order: &FlowOrder) -> RequestResult {
+        let (own, client) = self.addresses(order.ipv6)?;
+        let listener = data::listen(own, None, self.setting.pretence.receive_buffer)?;
+        let (tcp, token) = (vec![data::port(&listener)?], data::token()?);
+        channel.send(&Reply::Listening { tcp, udp: None, token: data::token_text(&token) }, STALLED)?;
+        let streams = admit(&listener, client, &token, order)?;
         channel.send(&Reply::Ready {}, STALLED)?;
         let bounds = Bounds { bytes: self.setting.limits.bytes, rate: self.setting.limits.rate };
-        Ok(flow::run(streams, order, bounds).map(|flowed| Some(Reply::Flowed(self.setting.pretence.told(flowed)))))
+        Ok(Some(Reply::Flowed(self.setting.pretence.told(flow::run(streams, order, bounds)?))))
+    }
+}
+
+fn no_export() -> io::Error {
+    io::Error::other("no file is exported")
+}
+
+impl Membership {
+    fn start(&self, order: PairOrder) -> io::Result<(Forked, Channel)> {
+        let (line, mut theirs) = Channel::pair()?;
+        let child = process::fork_keeping(&[theirs.stream().as_raw_fd()], move || {
+            let outcome = (self.measure)(order, self.who.link.address, &self.secret).map_err(|problem| problem.what);
+            i32::from(theirs.send(&outcome, STALLED).is_err())
+        });
+        Ok((child.map_err(|error| io::Error::other(format!("cannot start a process: {error}")))?, line))
+    }
+}
+
+/// Waits for the result of a pair, and for the end of its time or of the client.
+fn watch(channel: &mut Channel, line: &mut Channel, within: Duration) -> RequestResult {
+    let until = Instant::now() + within;
+    loop {
+        if line.is_waiting() {
+            let failed = |silence: Silence| Err(format!("the measuring process failed: {}", silence.words()));
+            let outcome = line.receive::<Result<PairResult, String>>(STALLED).unwrap_or_else(failed);
+            return Ok(Some(Reply::Pair(outcome.map_err(io::Error::other)?)));
+        }
+        if Instant::now() > until {
+            return Err(io::Error::other(format!("no result within {:.1} s", within.as_secs_f64())).into());
+        }
+        if channel.is_waiting() && channel.receive::<PeerRequest>(STALLED)? != (PeerRequest::Still {}) {
+            return Err(Silence::Broken("a request came while a pair was measured".to_owned()).into());
+        }
+        let mut ends = [line.stream(), channel.stream()].map(|end| PollFd::new(end.as_fd(), PollFlags::POLLIN));
+        // An error is an interrupted wait.
+        let _ = poll(&mut ends, PollTimeout::from(LOOK));
     }
 }
 

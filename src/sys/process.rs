@@ -163,9 +163,21 @@ pub fn fork_running(code: impl FnOnce() -> i32) -> std::io::Result<Forked> {
     }
 }
 
+/// The same for a child that ends with this process, and keeps no file open but the standard ones and those named.
+pub fn fork_keeping(kept: &[std::os::fd::RawFd], code: impl FnOnce() -> i32) -> std::io::Result<Forked> {
+    let parent = std::process::id();
+    fork_running(|| {
+        if !die_with_parent(parent) {
+            return 1;
+        }
+        close_all_but(kept);
+        code()
+    })
+}
+
 /// Closes every open file of this process but the standard ones and those named: what a child does with what it inherited
 /// and has no use for, so that ends of connections are not held open by it.
-pub fn close_all_but(kept: &[std::os::fd::RawFd]) {
+fn close_all_but(kept: &[std::os::fd::RawFd]) {
     let mut kept_in_order: Vec<i32> = kept.iter().copied().filter(|number| *number > 2).collect();
     kept_in_order.sort_unstable();
     let ends = kept_in_order.iter().map(|number| number - 1).chain([i32::MAX]);

@@ -7,15 +7,16 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
 use sysdyno::testing::conduct::mesh::meeting::{MOST_BYTES, look};
-use sysdyno::testing::conduct::mesh::messages::{LeadWord, MemberWord};
 use sysdyno::testing::conduct::mesh::roll_call::introduced;
 use sysdyno::testing::peer::authentication::Secret;
 use sysdyno::testing::peer::channel::{Channel, LONGEST_REPLY, LONGEST_REQUEST, Side};
+use sysdyno::testing::peer::protocol::{PeerRequest, Reply};
+use sysdyno::testing::peer::session::Membership;
 use sysdyno::testing::results::mesh::Mesh;
 
 use super::MOST_PLAYED;
 use super::allocation::bounded;
-use super::said::{HELD_PER_BYTE, Manner, SLACK, frame, hear, key_of, records};
+use super::said::{HELD_PER_BYTE, Manner, PATIENCE, SLACK, frame, hear, key_of, records, serve_all};
 
 /// A result with all its lists in their largest form, for each byte of a file. The judge holds a few numbers for each pair of members.
 const HELD_BY_JUDGE: usize = 4096;
@@ -51,13 +52,28 @@ pub fn meeting(bytes: &[u8]) {
     }
 }
 
-/// Bytes on the connections of a mesh. The first byte chooses who hears them: rank 0, a member, or rank 0 while it calls the roll.
+/// Bytes on the connections of a mesh. The first byte chooses who hears them: rank 0 or a member, as messages and then in full.
 pub fn member(bytes: &[u8]) {
     let Some((&who, bytes)) = bytes[..bytes.len().min(MOST_PLAYED)].split_first() else { return };
-    match who % 3 {
-        0 => hear::<MemberWord>(bytes, Side::Peer, LONGEST_REQUEST),
-        1 => hear::<LeadWord>(bytes, Side::Client, LONGEST_REPLY),
-        _ => come(bytes),
+    match who % 4 {
+        0 => hear::<Reply>(bytes, Side::Peer, LONGEST_REQUEST),
+        1 => hear::<PeerRequest>(bytes, Side::Client, LONGEST_REPLY),
+        2 => come(bytes),
+        _ => serve_all(bytes, Side::Client, Some(membership())),
+    }
+}
+
+/// A member that measures nothing.
+fn membership() -> Membership {
+    let link = serde_json::json!({"interface": "f0", "address": "10.79.0.2", "prefix": 24});
+    let who = serde_json::json!({
+        "version": "0.1.0", "rank": 1, "size": 4, "node": "n2", "rack": null, "link": link, "port": 4000, "others": [],
+    });
+    Membership {
+        who: serde_json::from_value(who).unwrap(),
+        secret: Secret::fresh().unwrap(),
+        measure: |_, _, _| panic!("no pair is ordered"),
+        within: PATIENCE,
     }
 }
 
@@ -76,9 +92,9 @@ fn come(bytes: &[u8]) {
     let arrived = bounded(most, || introduced(Channel::new(own.into(), key, Side::Peer)));
     let first =
         records.first().filter(|(manner, content)| *manner == Manner::Sealed && content.len() <= LONGEST_REQUEST);
-    let said = first.and_then(|(_, content)| serde_json::from_slice::<MemberWord>(content).ok());
+    let said = first.and_then(|(_, content)| serde_json::from_slice::<Reply>(content).ok());
     if let Some(arrived) = arrived {
-        assert_eq!(said, Some(MemberWord::Join { who: Box::new(arrived.who) }), "another task than the one that came");
+        assert_eq!(said, Some(Reply::Joining(Box::new(arrived.who))), "another task than the one that came");
         assert!(arrived.clock.into_iter().flatten().all(f64::is_finite), "{:?}", arrived.clock);
     }
 }

@@ -47,10 +47,11 @@ pub fn handshake(bytes: &[u8]) {
     let (own, stranger) = played(bytes);
     let mut asked = false;
     let admitted = bounded(MOST_HELD, || {
-        handshake::answer(own.into(), &secret, PATIENCE, || {
+        let admit = || {
             asked = true;
             Admission::Welcome
-        })
+        };
+        handshake::answer(own.into(), &secret, PATIENCE, admit, || {})
     });
     assert!(admitted.is_none() && !asked, "a stranger was admitted");
     let said = heard(stranger);

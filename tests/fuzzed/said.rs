@@ -10,9 +10,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 use sysdyno::testing::peer::channel::{Channel, LONGEST_REPLY, LONGEST_REQUEST, Side, Silence};
-use sysdyno::testing::peer::limits::{Pretence, SessionLimits};
+use sysdyno::testing::peer::limits::SessionLimits;
 use sysdyno::testing::peer::protocol::{self, PeerRequest, Reply};
-use sysdyno::testing::peer::session::{self, SessionContext};
+use sysdyno::testing::peer::session::{self, Membership, SessionContext};
 
 use super::MOST_PLAYED;
 use super::allocation::bounded;
@@ -164,9 +164,15 @@ pub fn request(bytes: &[u8]) {
 /// The bounds of the protocol in other words than its own.
 fn is_bounded(request: &PeerRequest) -> bool {
     match request {
-        PeerRequest::Describe {} | PeerRequest::EndEcho {} | PeerRequest::Forget { .. } | PeerRequest::EndExport {} => {
-            true
-        }
+        PeerRequest::Describe {}
+        | PeerRequest::EndEcho {}
+        | PeerRequest::Forget { .. }
+        | PeerRequest::EndExport {}
+        | PeerRequest::Join {}
+        | PeerRequest::Clock {}
+        | PeerRequest::Still {}
+        | PeerRequest::End { .. } => true,
+        PeerRequest::Pair(order) => (1..=16).contains(&order.streams),
         PeerRequest::Export { bytes, .. } => *bytes >= 1 << 20 && *bytes <= 256 << 20,
         PeerRequest::Echo { tcp, udp, .. } => {
             tcp.len() <= 8 && *udp != Some(0) && tcp.iter().all(|&bytes| bytes > 0 && bytes <= 1 << 20)
@@ -183,47 +189,67 @@ fn is_bounded(request: &PeerRequest) -> bool {
     }
 }
 
-/// Requests to a session that was granted nothing: no address, no socket, no directory. Each is answered once, in its order, and
-/// the first that is none ends it.
+/// Requests to a session that was granted nothing: no address, no socket, no directory.
 pub fn session(bytes: &[u8]) {
+    serve_all(bytes, Side::Peer, None);
+}
+
+/// Requests to a session of one side of a channel. Each but two kinds is answered once, in its order. An end ends it, and so does the
+/// first that is none.
+pub(super) fn serve_all(bytes: &[u8], side: Side, member: Option<Membership>) {
     let bytes = &bytes[..bytes.len().min(MOST_PLAYED)];
+    let (other, longest) = match side {
+        Side::Peer => (Side::Client, LONGEST_REQUEST),
+        Side::Client => (Side::Peer, LONGEST_REPLY),
+    };
     let key = key_of(bytes);
     let mut wire = Vec::new();
     let mut expected = Vec::new();
-    let mut breaks = false;
+    let (mut breaks, mut end) = (false, None);
+    let mut number = 0;
     for (manner, content) in records(bytes) {
-        let request = serde_json::from_slice::<PeerRequest>(content).ok().filter(|_| content.len() <= LONGEST_REQUEST);
-        // Describing this machine takes longer than all the rest.
-        if matches!(request, Some(PeerRequest::Describe {})) || content.is_empty() {
+        let request = serde_json::from_slice::<PeerRequest>(content).ok().filter(|_| content.len() <= longest);
+        // Describing this machine takes longer than all the rest, and a pair needs a process with one thread.
+        let left_out = match request {
+            Some(PeerRequest::Describe {}) => true,
+            Some(PeerRequest::Pair(_)) => member.is_some(),
+            _ => content.is_empty(),
+        };
+        if left_out {
             continue;
         }
-        if expected.len() == 64 {
+        if number == 64 {
             break;
         }
-        wire.extend(frame(&key, Side::Client, manner, expected.len() as u64, content));
-        let Some(request) = request.filter(|_| manner == Manner::Sealed) else {
-            breaks = true;
-            break;
-        };
-        expected.push(request);
+        wire.extend(frame(&key, other, manner, number, content));
+        number += 1;
+        match request.filter(|_| manner == Manner::Sealed) {
+            None => breaks = true,
+            Some(PeerRequest::End { refused }) => end = Some(refused),
+            Some(PeerRequest::Still {}) => continue,
+            Some(request) => {
+                expected.push(request);
+                continue;
+            }
+        }
+        break;
     }
     let (mut client, own) = UnixStream::pair().unwrap();
     client.write_all(&wire).unwrap();
     client.shutdown(Shutdown::Write).unwrap();
-    let mut channel = Channel::new(own.into(), key, Side::Peer);
-    let setting = SessionContext {
-        addresses: Vec::new(),
-        unix: Vec::new(),
-        residence: true,
-        scratch: None,
-        limits: SessionLimits { idle: PATIENCE, ..SessionLimits::default() },
-        pretence: Pretence::default(),
-    };
-    let most = LONGEST_REQUEST * (1 + HELD_PER_BYTE) + SLACK;
+    let mut channel = Channel::new(own.into(), key, side);
+    let limits = SessionLimits { idle: PATIENCE, ..SessionLimits::default() };
+    let setting = SessionContext { limits, member, ..SessionContext::default() };
+    let most = longest + HELD_PER_BYTE * bytes.len().min(longest) + SLACK;
     let served = bounded(most, || session::serve(&mut channel, setting));
-    assert_eq!(served.is_err(), breaks, "{served:?}");
+    let fits = match &served {
+        Ok(refused) => end.as_ref() == Some(refused),
+        Err(Silence::Closed) => !breaks && end.is_none(),
+        Err(_) => breaks,
+    };
+    assert!(fits, "{served:?}, but the end is {end:?}");
     drop(channel);
-    let mut answers = Channel::new(client.into(), key, Side::Client);
+    let mut answers = Channel::new(client.into(), key, other);
     for request in &expected {
         let reply = answers.receive::<Reply>(PATIENCE).unwrap_or_else(|why| panic!("{request:?}: {}", why.words()));
         assert!(is_harmless(request, &reply), "{request:?} was answered {reply:?}");
@@ -234,7 +260,9 @@ pub fn session(bytes: &[u8]) {
 /// Whether an answer is one of a session that has nothing to give.
 fn is_harmless(request: &PeerRequest, reply: &Reply) -> bool {
     match (request, reply) {
-        (_, Reply::Cannot { .. }) => true,
+        (_, Reply::Cannot { .. })
+        | (PeerRequest::Join {}, Reply::Joining(_))
+        | (PeerRequest::Clock {}, Reply::Clock { .. }) => true,
         (PeerRequest::EndEcho {}, Reply::Echoed { services, .. }) => services.is_empty(),
         (PeerRequest::Echo { tcp: sizes, udp: None, .. }, Reply::Listening { tcp, udp: None, .. }) => {
             sizes.is_empty() && tcp.is_empty() && is_bounded(request)

@@ -112,7 +112,7 @@ fn peer_that_says(reply: Reply) -> String {
         for stream in listener.incoming().flatten() {
             stream.set_nonblocking(true).unwrap();
             let secret = Secret::of(SECRET).unwrap();
-            let met = handshake::answer(stream.into(), &secret, Duration::from_secs(5), || Admission::Welcome);
+            let met = handshake::answer(stream.into(), &secret, Duration::from_secs(5), || Admission::Welcome, || {});
             let Some(mut channel) = met else { continue };
             while answer(&mut channel, &reply) {}
         }

@@ -14,10 +14,9 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use super::meeting::Posted;
 use super::member::{MemberSetting, Rendezvous, take_part};
-use super::messages::{Joining, LeadWord, MemberWord, PairOrder, PairResult, brief};
 use super::pair::PLANNED;
 use super::roll_call::{self, Arrived};
-use super::{MeshFailure, STILL, networks, prepare};
+use super::{ALIKE, MeshFailure, STILL, networks, prepare};
 use crate::conduct::directory;
 use crate::conduct::interrupt::Interrupt;
 use crate::conduct::other_machines::addresses;
@@ -25,6 +24,7 @@ use crate::machine::engine::{Engine, is_node_name};
 use crate::mesh::{self, rounds};
 use crate::peer::authentication::Secret;
 use crate::peer::channel::Channel;
+use crate::peer::protocol::{Joining, PairOrder, PairResult, PeerRequest, Reply, brief};
 use crate::results::mesh::{FORMAT, MOST_PAIRS, Mesh, MeshMember, MeshMode, MeshPair, MeshPlan, MeshVerdict};
 use crate::results::node_names::fold;
 use crate::results::problem::Problem;
@@ -103,7 +103,7 @@ pub fn lead(setting: &LeadSetting) -> Result<(Mesh, Option<&'static str>), MeshF
     let outcome = called.and_then(|signal| lead.measure(&planned, setting, signal));
     // Where a signal ended it, the others notice that rank 0 is gone.
     if matches!(outcome, Ok(None)) {
-        lead.tell_all(&LeadWord::End {});
+        lead.tell_all(&PeerRequest::End { refused: None });
     }
     own.kill();
     let signal = outcome?;
@@ -241,8 +241,6 @@ impl Lead {
     fn seat(&mut self, arrived: Arrived) -> Result<(), MeshFailure> {
         let Arrived { who, mut channel, clock } = arrived;
         let Err(reason) = self.check(&who).map_err(|reason| brief(&reason)) else {
-            // A member that is lost is noticed in its first round.
-            let _ = channel.send(&LeadWord::Welcome {}, MESSAGE);
             let member = &mut self.members[who.rank as usize];
             let server = SocketAddr::new(who.link.address, who.port);
             *member = MeshMember {
@@ -257,11 +255,10 @@ impl Lead {
             self.seats.insert(who.rank, Seated { channel, server });
             return Ok(());
         };
-        let refused = LeadWord::Refused { reason: reason.clone() };
+        let refused = PeerRequest::End { refused: Some(reason.clone()) };
         let _ = channel.send(&refused, MESSAGE);
         self.tell_all(&refused);
-        let hint = "start one task on each node, all with the same options and the same version of sysdyno";
-        Err(MeshFailure::Wrong(Problem::new(reason).hint(hint)))
+        Err(MeshFailure::Wrong(Problem::new(reason).hint(ALIKE)))
     }
 
     fn check(&self, who: &Joining) -> Result<(), String> {
@@ -368,29 +365,22 @@ impl Lead {
 
     /// Writes down a pair of a round: what it measured, or why not.
     fn record(&mut self, round: u32, (caller, callee): (u32, u32), outcome: &Result<PairResult, String>, again: bool) {
-        let of = |value: fn(&PairResult) -> u64| outcome.as_ref().ok().map(value);
-        let pair = MeshPair {
-            round,
-            caller,
-            callee,
-            there: of(|found| found.there),
-            back: of(|found| found.back),
-            round_trip: of(|found| found.round_trip),
-            fast_round_trip: of(|found| found.fast_round_trip),
-            slow_round_trip: of(|found| found.slow_round_trip),
-            again,
-            reason: outcome.as_ref().err().map(|reason| brief(reason)),
+        let blank = || MeshPair { round, caller, callee, again, ..MeshPair::default() };
+        let failed = |reason: &str| MeshPair { reason: Some(brief(reason)), ..blank() };
+        let pair = match outcome {
+            Ok(found) => MeshPair {
+                there: Some(found.there),
+                back: Some(found.back),
+                round_trip: Some(found.round_trip),
+                fast_round_trip: Some(found.fast_round_trip),
+                slow_round_trip: Some(found.slow_round_trip),
+                ..blank()
+            },
+            Err(reason) => failed(reason),
         };
         self.pairs.push(match pair.is_possible(self.most_rate) {
             Ok(()) => pair,
-            Err(why) => MeshPair {
-                round,
-                caller,
-                callee,
-                again,
-                reason: Some(format!("it reports {why}")),
-                ..MeshPair::default()
-            },
+            Err(why) => failed(&format!("it reports {why}")),
         });
     }
 
@@ -404,28 +394,26 @@ impl Lead {
                 .collect()
         };
         let members: BTreeSet<u32> = there(self).iter().flat_map(|pair| [pair.0, pair.1]).collect();
-        self.tell(&members, |_| LeadWord::Ready { round: number });
-        let is_there = |_, word: MemberWord| matches!(word, MemberWord::Present { round } if round == number);
-        let mut signal = self.gather(members, BARRIER, is_there);
+        self.tell(members.iter().map(|rank| (*rank, PeerRequest::Clock {})));
+        let mut signal = self.gather(members, BARRIER, |_, reply| matches!(reply, Reply::Clock { .. }));
         let pairs = if signal.is_none() { there(self) } else { Vec::new() };
-        let callers: BTreeMap<u32, u32> = pairs.iter().copied().collect();
         let mut results: BTreeMap<u32, Result<PairResult, String>> = BTreeMap::new();
-        let orders: BTreeMap<u32, PairOrder> = callers
-            .iter()
-            .filter_map(|(caller, callee)| {
-                let to = self.seats.get(callee)?.server;
-                Some((*caller, PairOrder { to, streams: setting.streams }))
-            })
+        let order = |to| PeerRequest::Pair(PairOrder { to, streams: setting.streams });
+        let orders: BTreeMap<u32, PeerRequest> = pairs
+            .into_iter()
+            .filter_map(|(caller, callee)| Some((caller, order(self.seats.get(&callee)?.server))))
             .collect();
-        let asked: BTreeSet<u32> = orders.keys().copied().collect();
-        self.tell(&asked, |rank| LeadWord::Measure { round: number, order: orders[&rank] });
+        let asked = orders.keys().copied().collect();
+        self.tell(orders);
         signal = signal.or_else(|| {
-            self.gather(asked, PLANNED + GRACE, |rank, word| match word {
-                MemberWord::Measured { round, outcome } if round == number => {
-                    results.insert(rank, outcome);
-                    true
-                }
-                _ => false,
+            self.gather(asked, PLANNED + GRACE, |rank, reply| {
+                let outcome = match reply {
+                    Reply::Pair(found) => Ok(found),
+                    Reply::Cannot { reason } => Err(reason),
+                    _ => return false,
+                };
+                results.insert(rank, outcome);
+                true
             })
         });
         for &(caller, callee) in round {
@@ -444,25 +432,26 @@ impl Lead {
         out.or_else(signal).unwrap_or_else(|| "not measured".to_owned())
     }
 
-    fn tell(&mut self, ranks: &BTreeSet<u32>, word: impl Fn(u32) -> LeadWord) {
-        for rank in ranks {
-            if let Some(seat) = self.seats.get_mut(rank) {
+    fn tell(&mut self, requests: impl IntoIterator<Item = (u32, PeerRequest)>) {
+        for (rank, request) in requests {
+            if let Some(seat) = self.seats.get_mut(&rank) {
                 // A member that cannot be reached does not answer, and that is noticed.
-                let _ = seat.channel.send(&word(*rank), MESSAGE);
+                let _ = seat.channel.send(&request, MESSAGE);
             }
         }
     }
 
-    fn tell_all(&mut self, word: &LeadWord) {
-        let all = self.seats.keys().copied().collect();
-        self.tell(&all, |_| word.clone());
+    fn tell_all(&mut self, request: &PeerRequest) {
+        for seat in self.seats.values_mut() {
+            let _ = seat.channel.send(request, MESSAGE);
+        }
     }
 
     /// Says now and then that rank 0 is there.
     fn still(&mut self) {
         if self.said.elapsed() > STILL {
             self.said = Instant::now();
-            self.tell_all(&LeadWord::Still {});
+            self.tell_all(&PeerRequest::Still {});
         }
     }
 
@@ -471,7 +460,7 @@ impl Lead {
         &mut self,
         mut awaited: BTreeSet<u32>,
         within: Duration,
-        mut take: impl FnMut(u32, MemberWord) -> bool,
+        mut take: impl FnMut(u32, Reply) -> bool,
     ) -> Signal {
         let deadline = Instant::now() + within;
         while !awaited.is_empty() && Instant::now() < deadline {
@@ -481,9 +470,9 @@ impl Lead {
             self.still();
             for rank in self.ready(&awaited) {
                 let Some(seat) = self.seats.get_mut(&rank) else { continue };
-                match seat.channel.receive::<MemberWord>(MESSAGE) {
-                    Ok(word) => {
-                        if take(rank, word) {
+                match seat.channel.receive(MESSAGE) {
+                    Ok(reply) => {
+                        if take(rank, reply) {
                             awaited.remove(&rank);
                         }
                     }

@@ -1,28 +1,25 @@
-//! A member of a mesh: finds rank 0, serves the pairs in which others call, and measures those in which it calls.
+//! A member of a mesh: finds rank 0, serves it as its client, and serves the pairs in which others call.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-
-use super::meeting;
-use super::messages::{Joining, LeadWord, MemberWord, PairOrder, PairResult, brief};
 use super::networks::{self, NetworkChoice};
-use super::pair::Measuring;
 use super::seat::Seat;
-use super::{MeshFailure, SILENCE};
+use super::{ALIKE, MeshFailure, SILENCE, meeting, pair};
 use crate::conduct::other_machines::addresses;
 use crate::peer::authentication::Secret;
-use crate::peer::channel::{Channel, Silence};
+use crate::peer::channel::Channel;
 use crate::peer::data;
 use crate::peer::handshake::{self, REFUSED};
 use crate::peer::limits::{Pretence, SessionLimits};
+use crate::peer::protocol::Joining;
 use crate::peer::server::Server;
+use crate::peer::session::{self, Membership, SessionContext};
 use crate::results::mesh::MeshLink;
 use crate::results::problem::Problem;
 use crate::sys::process::{self, Forked};
@@ -32,10 +29,6 @@ use crate::sys::talk;
 const CONNECTING: Duration = Duration::from_secs(5);
 /// Pause until rank 0 is looked for again, in milliseconds.
 const PAUSE: std::ops::Range<u64> = 750..1250;
-/// Longest wait of a member that measures until it looks whether rank 0 still is there.
-const LOOK: u16 = 250;
-/// Time to send a message.
-const SENDING: Duration = Duration::from_secs(5);
 /// A session of a pair ends by itself after this long, and after this silence.
 const SESSION: Duration = Duration::from_mins(1);
 const IDLE: Duration = Duration::from_secs(15);
@@ -69,11 +62,11 @@ pub fn take_part(setting: &MemberSetting, at: &Rendezvous) -> Result<(), MeshFai
     // A network that this node does not have is an error at once, and not after the wait for rank 0.
     let wanted = setting.network.as_ref().map(|choice| networks::chosen(choice, &own)).transpose();
     let wanted = wanted.map_err(MeshFailure::Wrong)?;
-    let (channel, secret) = meet(setting, at)?;
-    let facing = || local_address(&channel).map(|address| networks::of_address(address, &own));
+    let (mut channel, secret) = meet(setting, at)?;
+    let facing = || channel.local_address().map(|address| networks::of_address(address, &own));
     let link = wanted.or_else(facing).ok_or_else(|| lost("the connection to rank 0 has no address"))?;
     let (server, port, _lifeline) = serve(&link, &secret, setting.rate)?;
-    let joining = Joining {
+    let who = Joining {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         rank: setting.seat.rank,
         size: setting.seat.size,
@@ -83,21 +76,24 @@ pub fn take_part(setting: &MemberSetting, at: &Rendezvous) -> Result<(), MeshFai
         port,
         link,
     };
-    let mut member = Member { own: joining.link.address, channel, secret };
-    let outcome = member.join(joining).and_then(|()| member.obey());
+    let member = Membership { who, secret, measure: pair::measure, within: pair::LIMIT };
+    let limits = SessionLimits { idle: SILENCE, ..SessionLimits::default() };
+    let context = SessionContext { limits, member: Some(member), ..SessionContext::default() };
+    let outcome = session::serve(&mut channel, context);
     server.kill();
-    outcome
+    match outcome {
+        Ok(None) => Ok(()),
+        Ok(Some(reason)) => {
+            Err(MeshFailure::Wrong(Problem::new(format!("rank 0 refuses this task: {reason}")).hint(ALIKE)))
+        }
+        Err(silence) => Err(lost(&format!("rank 0 is lost: {}", silence.words()))),
+    }
 }
 
 fn lost(why: &str) -> MeshFailure {
     MeshFailure::Lost(
         Problem::new(why).hint("look at the messages of rank 0. The pairs of this member are missing from the result"),
     )
-}
-
-fn local_address(channel: &Channel) -> Option<IpAddr> {
-    let local = socket2::SockRef::from(channel.stream()).local_addr().ok()?;
-    local.as_socket().map(|local| data::canonical(local.ip()))
 }
 
 /// Connects to rank 0, again and again: it may begin later, and a file may be one that a dead mesh left.
@@ -152,86 +148,11 @@ fn serve(link: &MeshLink, secret: &Secret, rate: Option<u64>) -> Result<(Forked,
     let cannot = |error: std::io::Error| MeshFailure::Lost(Problem::new(format!("cannot start a process: {error}")));
     let (lifeline, end) = UnixStream::pair().map_err(cannot)?;
     let kept = [server.listening().as_raw_fd(), end.as_raw_fd()];
-    let parent = std::process::id();
-    let child = process::fork_running(|| {
-        if !process::die_with_parent(parent) {
-            return 1;
-        }
-        process::close_all_but(&kept);
+    let child = process::fork_keeping(&kept, || {
         let never = Arc::new(AtomicBool::new(false));
         server.serve(&never, Some(end.as_fd()), &|line| talk::line(format_args!("warning: {line}")));
         0
     })
     .map_err(cannot)?;
     Ok((child, port, lifeline))
-}
-
-struct Member {
-    /// The address that it calls from.
-    own: IpAddr,
-    channel: Channel,
-    secret: Secret,
-}
-
-impl Member {
-    fn say(&mut self, word: &MemberWord) -> Result<(), MeshFailure> {
-        self.channel.send(word, SENDING).map_err(|silence| rank_0_lost(&silence))
-    }
-
-    fn join(&mut self, who: Joining) -> Result<(), MeshFailure> {
-        self.say(&MemberWord::Join { who: Box::new(who) })
-    }
-
-    /// Does what rank 0 says, to the end.
-    fn obey(&mut self) -> Result<(), MeshFailure> {
-        loop {
-            match self.channel.receive(SILENCE).map_err(|silence| rank_0_lost(&silence))? {
-                LeadWord::Clock {} => {
-                    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-                    self.say(&MemberWord::Clock { nanoseconds: since.as_nanos() as i64 })?;
-                }
-                LeadWord::Welcome {} | LeadWord::Still {} => {}
-                LeadWord::Refused { reason } => {
-                    let hint = "start one task on each node, all with the same options and the same version of sysdyno";
-                    return Err(MeshFailure::Wrong(
-                        Problem::new(format!("rank 0 refuses this task: {reason}")).hint(hint),
-                    ));
-                }
-                LeadWord::Ready { round } => self.say(&MemberWord::Present { round })?,
-                LeadWord::Measure { round, order } => {
-                    let outcome = self.measure(order)?.map_err(|reason| brief(&reason));
-                    self.say(&MemberWord::Measured { round, outcome })?;
-                }
-                LeadWord::End {} => return Ok(()),
-            }
-        }
-    }
-
-    /// Measures a pair, while rank 0 is there.
-    fn measure(&mut self, order: PairOrder) -> Result<Result<PairResult, String>, MeshFailure> {
-        let mut measuring = match Measuring::start(order, self.own, &self.secret) {
-            Ok(measuring) => measuring,
-            Err(reason) => return Ok(Err(reason)),
-        };
-        loop {
-            if let Some(outcome) = measuring.outcome() {
-                return Ok(outcome);
-            }
-            if self.channel.is_waiting() {
-                match self.channel.receive(SENDING).map_err(|silence| rank_0_lost(&silence))? {
-                    LeadWord::Still {} => {}
-                    LeadWord::End {} => return Err(lost("rank 0 ended while a pair was measured")),
-                    other => return Err(lost(&format!("rank 0 said {other:?} while a pair was measured"))),
-                }
-            }
-            let mut ends = [measuring.channel().stream(), self.channel.stream()]
-                .map(|end| PollFd::new(end.as_fd(), PollFlags::POLLIN));
-            // An error is an interrupted wait.
-            let _ = poll(&mut ends, PollTimeout::from(LOOK));
-        }
-    }
-}
-
-fn rank_0_lost(silence: &Silence) -> MeshFailure {
-    lost(&format!("rank 0 is lost: {}", silence.words()))
 }

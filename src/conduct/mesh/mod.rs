@@ -3,21 +3,22 @@
 //! ```text
 //! rank 0                                     every member (rank 0 has one too, as a child)
 //!   listens, writes the meeting file           waits for the file, connects, proves the secret
-//!   calls the roll                  ◀────────  join: address and port of its server for pairs
-//!   ready? ─────────────────────────────────▶
-//!                                   ◀────────  present
-//!   measure with … ─────────────────────────▶  the caller of each pair measures, in a child
-//!                                   ◀────────  measured
+//!   join? ──────────────────────────────────▶
+//!   seats it                        ◀────────  address and port of its server for pairs
+//!   clock? ─────────────────────────────────▶
+//!                                   ◀────────  its clock, and so that it is there
+//!   pair with … ────────────────────────────▶  the caller of each pair measures, in a child
+//!                                   ◀────────  what it measured
 //!   … rounds …, end ────────────────────────▶  ends
 //!   judges, writes mesh-TIME.json
 //! ```
 //!
+//! Once a member has connected it serves a session of [`crate::peer`], and rank 0 is its client.
 //! Each wait of rank 0 has an end. A member that misses it is out, and the others go on without it.
 
 mod lead;
 pub mod meeting;
 pub mod member;
-pub mod messages;
 pub mod networks;
 mod pair;
 pub mod roll_call;
@@ -39,6 +40,9 @@ pub use lead::{LeadSetting, lead};
 const STILL: Duration = Duration::from_secs(5);
 /// A member takes rank 0 for dead after this silence.
 const SILENCE: Duration = Duration::from_secs(20);
+
+/// What helps a task that does not fit to the others.
+const ALIKE: &str = "start one task on each node, all with the same options and the same version of sysdyno";
 
 /// Why a task did not take part to the end.
 #[derive(Debug)]

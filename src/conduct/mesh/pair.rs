@@ -1,27 +1,21 @@
 //! What the caller of a pair measures: round trips of 64 bytes, then a flow there and a flow back, with the session of the other
-//! member. A child does it, which is killed when its time is over.
+//! member.
 
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::AsRawFd;
-use std::os::unix::net::UnixStream;
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use socket2::Socket;
 
-use super::messages::{PairOrder, PairResult, brief};
-use crate::peer::authentication::{Secret, random};
-use crate::peer::channel::{Channel, Side};
+use crate::peer::authentication::Secret;
 use crate::peer::client::Partner;
 use crate::peer::plausible;
-use crate::peer::protocol::{Direction, FlowOrder, Flowed};
+use crate::peer::protocol::{Direction, FlowOrder, Flowed, PairOrder, PairResult};
 use crate::results::problem::Problem;
 use crate::statistics::summary::quantile;
 use crate::sys::clock::monotonic_raw;
-use crate::sys::process::{self, Forked};
 use crate::sys::socket;
-
-use std::os::fd::AsFd;
 
 /// Bytes of a message of a round trip.
 const BYTES: u32 = 64;
@@ -37,69 +31,12 @@ const START_ROUND_TRIPS: f64 = 20.0;
 const MOST_START: f64 = 0.67;
 /// What a pair measures takes this long.
 pub const PLANNED: Duration = Duration::from_millis(2300);
-/// Time to connect, and more than that for each flow.
-const LIMIT: Duration = Duration::from_millis(2300 + 5000 + 2 * 2000);
+/// The same, with time to connect and more for each flow.
+pub const LIMIT: Duration = Duration::from_millis(2300 + 5000 + 2 * 2000);
 /// Most round trips: more would only cost memory.
 const MOST_ROUND_TRIPS: usize = 100_000;
-/// Time to hand over the result.
-const HANDING: Duration = Duration::from_secs(1);
-
-/// A pair that is being measured.
-#[derive(Debug)]
-pub struct Measuring {
-    child: Option<Forked>,
-    channel: Channel,
-    until: Instant,
-}
-
-impl Measuring {
-    /// Begins, in a child of this process, which must have one thread.
-    pub fn start(order: PairOrder, own: IpAddr, secret: &Secret) -> Result<Self, String> {
-        let cannot = |error: io::Error| format!("cannot start a process: {error}");
-        let (ours, theirs) = UnixStream::pair().map_err(cannot)?;
-        let key = random().map_err(|problem| problem.what)?;
-        let parent = std::process::id();
-        let child = process::fork_running(move || {
-            if !process::die_with_parent(parent) {
-                return 1;
-            }
-            process::close_all_but(&[theirs.as_raw_fd()]);
-            let outcome = measure(order, own, secret).map_err(|problem| brief(&problem.what));
-            let mut channel = Channel::new(theirs.into(), key, Side::Peer);
-            i32::from(channel.send(&outcome, HANDING).is_err())
-        })
-        .map_err(cannot)?;
-        let channel = Channel::new(ours.into(), key, Side::Client);
-        Ok(Measuring { child: Some(child), channel, until: Instant::now() + LIMIT })
-    }
-
-    /// The channel on which the result comes.
-    pub fn channel(&self) -> &Channel {
-        &self.channel
-    }
-
-    /// The result, if it has come or its time is over.
-    pub fn outcome(&mut self) -> Option<Result<PairResult, String>> {
-        if self.channel.is_waiting() {
-            let outcome = self.channel.receive::<Result<PairResult, String>>(HANDING);
-            return Some(
-                outcome.unwrap_or_else(|silence| Err(format!("the measuring process failed: {}", silence.words()))),
-            );
-        }
-        (Instant::now() > self.until).then(|| Err(format!("no result within {:.1} s", LIMIT.as_secs_f64())))
-    }
-}
-
-impl Drop for Measuring {
-    fn drop(&mut self) {
-        if let Some(child) = self.child.take() {
-            child.kill();
-        }
-    }
-}
-
-/// Measures.
-fn measure(order: PairOrder, own: IpAddr, secret: &Secret) -> Result<PairResult, Problem> {
+/// Measures a pair from an own address.
+pub fn measure(order: PairOrder, own: IpAddr, secret: &Secret) -> Result<PairResult, Problem> {
     let mut partner = Partner::elsewhere(order.to, secret)?;
     // Otherwise a result would belong to another network than the one that it stands for.
     if let Some(local) = partner.local_address().filter(|local| *local != own) {

@@ -2,27 +2,25 @@
 
 use std::collections::VecDeque;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-
-use super::messages::{Joining, LeadWord, MemberWord};
 use crate::peer::authentication::Secret;
 use crate::peer::channel::{Channel, Silence};
+use crate::peer::data;
 use crate::peer::handshake::{self, Admission};
 use crate::peer::limits::PROVING;
+use crate::peer::protocol::{Joining, PeerRequest, Reply};
 use crate::sys::talk;
 
 /// Connections that have proved nothing yet. A further one takes the place of the oldest, as it does at a peer. Here all members come at
 /// once.
 const MOST_UNPROVEN: usize = 128;
-/// Longest wait for a connection until it is looked whether more are wanted, in milliseconds.
-const LOOK: u16 = 200;
+/// Longest wait for a connection until it is looked whether more are wanted.
+const LOOK: Duration = Duration::from_millis(200);
 /// Time for a message of a member that comes.
 const ANSWERING: Duration = Duration::from_secs(5);
 /// Readings of a clock; the one with the shortest way counts.
@@ -50,8 +48,7 @@ pub fn greet(
     let (unproven, warned) = (Unproven::default(), Arc::new(AtomicBool::new(false)));
     Builder::new().spawn(move || {
         while !ending.load(Ordering::Relaxed) {
-            let mut waited = [PollFd::new(listener.as_fd(), PollFlags::POLLIN)];
-            if poll(&mut waited, PollTimeout::from(LOOK)).unwrap_or(0) == 0 {
+            if !data::comes(&listener, LOOK) {
                 continue;
             }
             let Ok((stream, from)) = listener.accept() else { continue };
@@ -108,13 +105,14 @@ fn admit(
         drop(place);
         Admission::Welcome
     };
-    let channel = handshake::answer_or_note(stream.into(), secret, PROVING, proved, refused)?;
+    let channel = handshake::answer(stream.into(), secret, PROVING, proved, refused)?;
     introduced(channel)
 }
 
-/// Lets a process that has proved the secret introduce itself.
+/// Has a process that has proved the secret introduce itself.
 pub fn introduced(mut channel: Channel) -> Option<Arrived> {
-    let Ok(MemberWord::Join { who }) = channel.receive::<MemberWord>(ANSWERING) else { return None };
+    channel.send(&PeerRequest::Join {}, ANSWERING).ok()?;
+    let Ok(Reply::Joining(who)) = channel.receive(ANSWERING) else { return None };
     let clock = offset(&mut channel).ok()?;
     Some(Arrived { who: *who, channel, clock })
 }
@@ -124,8 +122,8 @@ fn offset(channel: &mut Channel) -> Result<Option<[f64; 2]>, Silence> {
     let mut best: Option<[f64; 2]> = None;
     for _ in 0..CLOCKS {
         let before = now();
-        channel.send(&LeadWord::Clock {}, ANSWERING)?;
-        let MemberWord::Clock { nanoseconds } = channel.receive(ANSWERING)? else { return Ok(None) };
+        channel.send(&PeerRequest::Clock {}, ANSWERING)?;
+        let Reply::Clock { nanoseconds } = channel.receive(ANSWERING)? else { return Ok(None) };
         let after = now();
         let error = (after - before) / 2.0;
         let offset = nanoseconds as f64 / 1e9 - f64::midpoint(before, after);

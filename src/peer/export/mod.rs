@@ -15,7 +15,6 @@ pub mod calls;
 use std::io;
 use std::net::{IpAddr, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
@@ -28,9 +27,9 @@ use crate::sys::process::{self, Forked};
 use crate::sys::socket;
 
 use super::authentication::{hexadecimal, random};
-use super::channel::fill;
-use super::data::{self, STALLED, canonical};
-use super::limits::SessionLimits;
+use super::channel::Channel;
+use super::data::{self, STALLED};
+use super::limits::{MOST_RESIDENCES, SessionLimits};
 use super::protocol::Exported;
 use answers::{CallResult, HANDLE, Heard, LONGEST_ANSWER, Shelf};
 use blocks::Blocks;
@@ -38,11 +37,7 @@ use calls::LONGEST_CALL;
 
 /// Connections at once: a reader has two, and some open one for each of several reads in flight.
 const CONNECTIONS: usize = 8;
-/// Residences that are kept; more would only cost memory.
-pub(super) const MOST_RESIDENCES: usize = 20_000;
-/// Longest report of the serving process in bytes.
-const LONGEST_REPORT: usize = 1024;
-/// Time to report in.
+/// Time for the serving process to report in.
 const REPORTING: Duration = Duration::from_secs(5);
 
 /// An export that is served.
@@ -54,7 +49,7 @@ pub struct Export {
     /// Path of its directory.
     pub path: String,
     process: Option<Forked>,
-    line: UnixStream,
+    line: Channel,
 }
 
 impl Export {
@@ -78,20 +73,14 @@ impl Export {
         let blocks = write()?;
         let listener = data::listen(own, Some(CONNECTIONS as i32), None)?;
         let port = data::port(&listener)?;
-        let (line, theirs) = UnixStream::pair()?;
-        let parent = std::process::id();
-        let process = process::fork_running(|| {
-            if !process::die_with_parent(parent) {
-                return 1;
-            }
+        let (line, mut theirs) = Channel::pair()?;
+        let kept = [listener.as_raw_fd(), theirs.stream().as_raw_fd(), blocks.as_fd().as_raw_fd()];
+        let process = process::fork_keeping(&kept, || {
             process::end_after(limits.session_time.as_secs() as u32);
-            let kept = [listener.as_raw_fd(), theirs.as_raw_fd(), blocks.as_fd().as_raw_fd()];
-            process::close_all_but(&kept);
             let Ok(blocks) = blocks.shared() else { return 1 };
             let shelf = Shelf { blocks, path: path.clone(), directory: shelf_directory, file: shelf_file };
             let exported = Serving::new(&shelf, client, limits).serve(&listener, &theirs);
-            let report = serde_json::to_vec(&exported).unwrap_or_default();
-            i32::from(socket::write_all(theirs.as_fd(), &report).is_err())
+            i32::from(theirs.send(&exported, REPORTING).is_err())
         })?;
         Ok(Export { blocks, port, path, process: Some(process), line })
     }
@@ -108,17 +97,8 @@ impl Export {
 
     /// Ends it; what became of it.
     pub fn end(mut self) -> Exported {
-        let report = || {
-            self.line.shutdown(std::net::Shutdown::Write).ok()?;
-            let deadline = std::time::Instant::now() + REPORTING;
-            let mut bytes = Vec::new();
-            let mut byte = [0];
-            while bytes.len() < LONGEST_REPORT && fill(self.line.as_fd(), &mut byte, deadline).is_ok() {
-                bytes.push(byte[0]);
-            }
-            serde_json::from_slice(&bytes).ok()
-        };
-        let exported = report().unwrap_or_default();
+        let asked = self.line.send(&(), REPORTING);
+        let exported = asked.and_then(|()| self.line.receive(REPORTING)).unwrap_or_default();
         self.stop();
         exported
     }
@@ -159,10 +139,10 @@ impl<'a> Serving<'a> {
         Serving { shelf, client, limits, connections: Vec::new(), answer, exported, residences: Vec::new() }
     }
 
-    /// Serves until the session closes its end of the line.
-    fn serve(mut self, listener: &Socket, line: &UnixStream) -> Exported {
+    /// Serves until the session says something on the line, or is gone.
+    fn serve(mut self, listener: &Socket, line: &Channel) -> Exported {
         loop {
-            let ready = self.wait(listener.as_fd(), line.as_fd());
+            let ready = self.wait(listener.as_fd(), line.stream().as_fd());
             if ready.first() == Some(&true) {
                 break;
             }
@@ -192,8 +172,8 @@ impl<'a> Serving<'a> {
     /// Takes a connection of the client; strangers are closed unheard.
     fn take(&mut self, listener: &Socket) {
         let Ok((stream, from)) = listener.accept() else { return };
-        let from = from.as_socket().map(|address| canonical(address.ip()));
-        if from != Some(canonical(self.client)) {
+        let from = from.as_socket().map(|address| address.ip().to_canonical());
+        if from != Some(self.client.to_canonical()) {
             self.exported.refused += 1;
             return;
         }
