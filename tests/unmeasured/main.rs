@@ -21,6 +21,7 @@ mod fleet;
 mod golden;
 mod history;
 mod insights;
+mod judge;
 mod layering;
 mod limits_of_devices;
 mod linearity;
