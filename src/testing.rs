@@ -157,7 +157,7 @@ pub mod report {
         pub use crate::report::markdown::{drawings, render};
     }
     pub mod page {
-        pub use crate::report::page::{Page, Piece, Span};
+        pub use crate::report::page::{Analysis, Page, Piece, Span};
     }
     pub mod reference {
         pub use crate::report::reference::ReferenceRun;

@@ -31,6 +31,7 @@ mod paint;
 mod peer;
 mod peer_options;
 mod predict;
+mod predict_options;
 mod published;
 mod published_options;
 mod quietest;

@@ -145,7 +145,7 @@ pub fn assert_true(document: &Document, how: &str) {
         markdown::render(&page),
         text::render(&page, None),
         terminal::summary(document, None),
-        screen::plain(&screen::screen(document, None, None)),
+        screen::plain(&screen::screen(document, None, None, Analysis::Shown)),
         html::render(&content::brief(document, None, content::OtherPages::Beside)),
     ] {
         let nonsense = text.lines().find(|line| line.contains("NaN") || line.contains(" inf "));

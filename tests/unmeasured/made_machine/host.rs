@@ -174,7 +174,7 @@ fn conducted(place: &Path, like: &Log, host: &mut dyn Host, profile: Profile, se
     let plan = plan::plan(&known, &setup, None).unwrap();
     let header = Header { seed, profile: setup.profile.name().to_owned(), ..like.header.clone() };
     let (directory, writer) = RunDirectory::create(place, &header).unwrap();
-    let recording = Recording { directory, writer, resumed: None, history: None };
+    let recording = Recording { directory, writer, resumed: None, history: None, own_predictions: None };
     let clock = like.clock.clone().unwrap();
     run_on(host, &setup, &plan, clock, recording, &Interrupt::watch().unwrap()).unwrap().document
 }
