@@ -51,6 +51,9 @@ pub mod experiments {
             pub use crate::experiments::models::fit::{Judged, Record, fit, left_out};
         }
     }
+    pub mod own_predictions {
+        pub use crate::experiments::own_predictions::{OwnFile, Shown, form};
+    }
     pub mod file {
         pub mod stamped_file {
             pub use crate::experiments::file::stamped_file::{BLOCK, Stamped};
@@ -199,6 +202,9 @@ pub mod results {
     }
     pub mod mesh {
         pub use crate::results::mesh::Mesh;
+    }
+    pub mod own_prediction {
+        pub use crate::results::own_prediction::OwnPredictions;
     }
     pub mod prediction {
         pub use crate::results::prediction::{Basis, Prediction};

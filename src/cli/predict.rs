@@ -8,7 +8,7 @@ use crate::assemble;
 use crate::conduct::directory::RunDirectory;
 use crate::conduct::interrupt::Interrupt;
 use crate::conduct::live::{self, Condition};
-use crate::conduct::scratch::Temporary;
+use crate::conduct::scratch::{self, Temporary};
 use crate::experiments::models::{self, coefficients};
 use crate::experiments::own_predictions::{self, Shown};
 use crate::experiments::{PredictionInput, costs};
@@ -32,6 +32,8 @@ pub(super) fn predict(options: &PredictOptions) -> Result<u8, Failure> {
     let setup = Setup::of(machine, cpu, allowed, Profile::Default);
     if options.blank {
         let shown = if options.all { Shown::All } else { Shown::Costs };
+        // The room decides the sizes of files, which are labels.
+        let setup = Setup { room: scratch::room(&setup.machine, None), ..setup };
         print(&own_predictions::form(&selected, &setup, shown))?;
         return Ok(DONE);
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::report::{golden, real};
 use crate::support::runs::{output, text, told};
 use sysdyno::testing::assemble;
-use sysdyno::testing::report::page::Piece;
+use sysdyno::testing::report::page::{Analysis, Piece};
 use sysdyno::testing::report::reference::ReferenceRun;
 use sysdyno::testing::report::{content, html, markdown, screen};
 use sysdyno::testing::results::compact::Compact;

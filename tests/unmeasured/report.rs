@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use crate::support::runs::{finished_run, output, told};
 use html5gum::{Token, Tokenizer};
+use sysdyno::testing::report::page::Analysis;
 use sysdyno::testing::report::{content, csv, html, json, markdown, screen, terminal, text};
 use sysdyno::testing::results::document::{CheckOutcome, Document, Grade, Metric, Outcome};
 use sysdyno::testing::results::log::{self, Log};

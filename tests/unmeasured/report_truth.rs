@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 
 use crate::report::{assert_sound, golden, real, record};
 use sysdyno::testing::assemble;
+use sysdyno::testing::report::page::Analysis;
 use sysdyno::testing::report::{content, html, markdown, screen, terminal, text};
 use sysdyno::testing::results::document::{Block, Document, Grade, Metric, Outcome};
 use sysdyno::testing::results::score::Standing;

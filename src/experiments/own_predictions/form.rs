@@ -33,8 +33,8 @@ const ALSO: &[FigureName] = &[
     FigureName::of("network.round_trip.time protocol=udp bytes=1 ip=4 path=loopback placement=same_cpu quantile=p50"),
     FigureName::of("network.connection.time ip=4 phase=close placement=other_cpu"),
     FigureName::of("file.cache_size.bytes mode=bounded"),
-    FigureName::of("file.read.rate cache=warm order=sequential"),
-    FigureName::of("file.read.rate cache=direct order=sequential"),
+    FigureName::of("file.read.rate cache=warm order=sequential bytes=67108864"),
+    FigureName::of("file.read.rate cache=direct order=sequential bytes=67108864"),
     FigureName::of("file.contention.rate order=random processes=2"),
     FigureName::of("file.contention.block_time order=random processes=2"),
 ];

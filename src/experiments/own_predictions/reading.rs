@@ -246,3 +246,133 @@ impl Entry {
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<&str>>().join(" ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiments::own_predictions::{Shown, form};
+    use crate::results::peer::Peer;
+
+    fn setup() -> Setup {
+        let machine = crate::machine::detect(Path::new("/proc/nonexistent"), Path::new("/"));
+        Setup::of(machine, 0, vec![0], crate::setup::Profile::Default)
+    }
+
+    fn entry(metric: &str, rest: &str) -> String {
+        format!("[[prediction]]\nmetric = \"{metric}\"\n{rest}\n")
+    }
+
+    const CLOCK: &str = "labels = { method = \"clock_gettime\" }\nunit = \"ns\"\n";
+    const RANGE: &str = "value = 50\nlow = 30.5\nhigh = \"80\"\nreason = \"a call\"";
+
+    fn clock(rest: &str) -> String {
+        entry("cpu.timer.overhead", &format!("{CLOCK}{rest}"))
+    }
+
+    fn read(text: &str) -> Result<OwnPredictions, Problem> {
+        OwnFile::parse("mine.toml", text)?.of_machine(&setup())
+    }
+
+    #[test]
+    fn a_filled_entry_is_read_in_its_unit_and_blank_ones_are_skipped() {
+        let blank = clock("value = \"\"\nlow = \" \"\nhigh = \"\"\nreason = \"\"");
+        let disk = "unit = \"GB/s\"\nvalue = 1\nlow = 0.5\nhigh = 2\nreason = \"\"\"a\n copy\"\"\"";
+        let text = format!(
+            "author = \" Ann  Bee\"\n{blank}{}{}{}",
+            clock(RANGE),
+            entry("nothing.at_all", ""),
+            entry(
+                "memory.bandwidth.rate",
+                &format!("labels = {{ level = \"64MiB\", operation = \"copy\", threads = \"1\" }}\n{disk}")
+            ),
+        );
+        let read = read(&text).unwrap();
+        assert_eq!(read.author.as_deref(), Some("Ann Bee"));
+        let found: Vec<_> =
+            read.predictions.iter().map(|own| (own.unit, own.low, own.value, own.high, own.reason.as_str())).collect();
+        let expected =
+            [(Unit::Nanoseconds, 30.5, 50.0, 80.0, "a call"), (Unit::BytesPerSecond, 0.5e9, 1e9, 2e9, "a copy")];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn each_fault_is_refused_with_its_line_and_a_hint() {
+        let twice = format!("{}{}", clock(RANGE), clock(RANGE));
+        let numbers = |value: &str, low: &str, high: &str| {
+            clock(&format!("value = {value}\nlow = {low}\nhigh = {high}\nreason = \"r\""))
+        };
+        let with_unit = |unit: &str| clock(RANGE).replace("\"ns\"", &format!("\"{unit}\""));
+        for (text, line, what) in [
+            (String::new(), 0, "each entry is blank"),
+            (clock("value = \"\""), 0, "each entry is blank"),
+            ("author = Ann\n".to_owned(), 1, ""),
+            (clock("value =\n"), 5, ""),
+            (clock("value = \"fifty\""), 5, "'fifty' is not a number"),
+            (clock("value = \"50 ns\""), 5, "'50 ns' is not a number"),
+            (clock("valeu = 50"), 5, "unknown field `valeu`"),
+            ("figure = 1\n".to_owned(), 1, "unknown field `figure`"),
+            (entry("cpu.timer.overheat", RANGE), 2, "unknown figure 'cpu.timer.overheat'"),
+            (clock(RANGE).replace("clock_gettime", "sundial"), 2, "is no figure of this machine"),
+            (entry("cpu.timer.overhead", &format!("unit = \"ns\"\n{RANGE}")), 2, "names several figures"),
+            (with_unit("hours"), 2, "unknown unit 'hours'"),
+            (with_unit("NS"), 2, "unknown unit 'NS'"),
+            (with_unit(""), 2, "unknown unit ''"),
+            (with_unit("GB/s"), 2, "'GB/s' is a unit of another kind"),
+            (with_unit("cycles"), 2, "'cycles' is a unit of another kind"),
+            (clock("value = 50\nreason = \"r\""), 2, "a value without a range"),
+            (clock("value = 50\nlow = 40\nreason = \"r\""), 2, "a value without a range"),
+            (clock("low = 40\nhigh = 60"), 2, "without a value"),
+            (clock("reason = \"r\""), 2, "without a value"),
+            (clock(&RANGE.replace("a call", " ")), 2, "a value without a reason"),
+            (numbers("90", "30", "80"), 2, "the value is outside its range"),
+            (numbers("50", "80", "30"), 2, "the value is outside its range"),
+            (numbers("inf", "30", "inf"), 2, "a number that is not finite"),
+            (numbers("nan", "30", "80"), 2, "a number that is not finite"),
+            (numbers("50", "30", "\"NaN\""), 2, "a number that is not finite"),
+            (numbers("1e308", "1", "1e308").replace("\"ns\"", "\"s\""), 2, "a number that is not finite"),
+            (numbers("50", "0", "80"), 2, "a number that is not above 0"),
+            (numbers("-5", "-9", "-1"), 2, "a number that is not above 0"),
+            (twice, 10, "is predicted in line 2 already"),
+        ] {
+            let problem = read(&text).expect_err(&text);
+            let place = if line == 0 { "mine.toml".to_owned() } else { format!("mine.toml, line {line}: ") };
+            assert!(problem.what.starts_with(&place) && problem.what.contains(what), "{text}\n{problem}");
+            assert!(problem.hint.is_some_and(|hint| hint.len() > 10), "{text}");
+        }
+    }
+
+    #[test]
+    fn every_entry_of_a_form_is_a_figure_of_its_machine_and_none_is_there_twice() {
+        for (shown, least) in [(Shown::Costs, 25), (Shown::All, 200)] {
+            let blank = form(TABLE, &setup(), shown);
+            let filled = blank.replace("value = \"\"\nlow = \"\"\nhigh = \"\"\nreason = \"\"", RANGE);
+            let read = read(&filled).unwrap();
+            assert!(read.predictions.len() >= least, "{}", read.predictions.len());
+            assert_eq!((read.predictions.len(), read.author), (blank.matches("[[prediction]]").count(), None));
+        }
+    }
+
+    #[test]
+    fn figures_of_a_peer_are_open_until_it_answers() {
+        let peer = entry(
+            "network.round_trip.time",
+            &format!("labels = {{ path = \"remote\", protocol = \"tcp\" }}\nunit = \"us\"\n{RANGE}"),
+        );
+        assert!(read(&peer).is_err(), "none is named");
+        let named = Setup { has_peer: true, ..setup() };
+        let of = |setup: &Setup| OwnFile::parse("mine.toml", &peer)?.of_machine(setup);
+        assert_eq!(of(&named).unwrap().predictions[0].value, 50e3);
+        let peer_facts = Peer {
+            address: "192.0.2.7".to_owned(),
+            port: 7,
+            local_address: "192.0.2.1".to_owned(),
+            interface: None,
+            on_link: true,
+            started: "by hand".to_owned(),
+            version: "0.1.0".to_owned(),
+            machine: setup().machine,
+        };
+        let answered = Setup { has_peer: true, peer: Some(peer_facts), ..setup() };
+        assert!(of(&answered).unwrap_err().what.contains("names several figures"));
+    }
+}
