@@ -15,7 +15,7 @@ const HEAD: &str = "\
 #
 #   sysdyno run --predictions FILE
 #
-# - value: what you expect, in the unit of the entry. You can change the unit, for example from ns to µs.
+# - value: what you expect, in the unit of the entry. You can change the unit.
 # - low, high: a range in which you expect the result with a probability of 90 %. It contains the value.
 # - reason: what the value consists of, in a few words.
 #

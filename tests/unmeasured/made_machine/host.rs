@@ -358,7 +358,8 @@ fn the_verdict_names_a_cost_that_is_unusual_for_the_kind() {
 /// A quick run of two chapters of the made machine with the predictions of a person.
 pub(super) fn quick_run_with(place: &Path, own: OwnPredictions) -> Document {
     let mut described = description().clone();
-    let is_wanted = |id: &str| id.starts_with("cpu.") || ["os.system_call", "os.signal"].contains(&id);
+    let is_wanted =
+        |id: &str| id.starts_with("cpu.") || ["os.system_call", "os.context_switch", "os.signal"].contains(&id);
     described.launches.retain(|launch| is_wanted(&launch.experiment));
     let noise = Noise::of(Hour::Calm, 5);
     let mut host = MadeHost { described: description(), noise, seconds: 0.0, trouble: false };

@@ -75,9 +75,9 @@ fn own_predictions_go_from_the_form_to_the_report() {
     let line = document.own_score_line().unwrap();
     assert!(screen::plain(&screen::screen(&document, Some(160), None, Analysis::Hidden)).contains(&line));
 
-    // Predictions that are far off, for everything.
+    // The same run with predictions that are far off.
     let low = Some(filled([1e-6, 2e-6, 3e-6]));
-    let low = assemble::document(&log::Log { own_predictions: low, ..super::run(description()) });
+    let low = assemble::document(&log::Log { own_predictions: low, ..log });
     assert_eq!(low.own_scores().unwrap()[0].inside, 0);
     let words = brief(&low, Analysis::Shown);
     let (_, differences) = words.split_once("Where your predictions differ").unwrap();
