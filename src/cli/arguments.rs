@@ -105,7 +105,7 @@ pub(super) fn parse(typed: &[OsString], commit: Option<&str>) -> Result<Argument
 pub(super) enum Verb {
     /// Measure, print the answer on one screen, and write a run directory
     #[command(alias = "bench")]
-    Run(RunOptions),
+    Run(Box<RunOptions>),
     /// Show every experiment and whether it can run here (--all: what it measures and needs)
     List(ListOptions),
     /// Print how an experiment measures and predicts and what could fool it, or all gates or constants

@@ -68,19 +68,14 @@ pub(super) fn run(options: &RunOptions, command: &[String]) -> Result<u8, Failur
     let interrupt = Interrupt::watch()?;
     let command = peer_options::without_secret(command);
     let begins = before.is_none();
-    let mut recording = match before {
-        Some(before) => {
-            if own_predictions.is_some() {
-                talk::line(
-                    "note: this run goes on with the predictions that it began with, and --predictions is not used",
-                );
-            }
-            before.reopen(command)?
+    let mut recording = if let Some(before) = before {
+        if own_predictions.is_some() {
+            talk::line("note: this run goes on with the predictions that it began with, and --predictions is not used");
         }
-        None => {
-            let header = header(&setup, command, &identity, options);
-            Recording { own_predictions, ..start(place(options, &selected, &identity)?.as_deref(), header)? }
-        }
+        before.reopen(command)?
+    } else {
+        let header = header(&setup, command, &identity, options);
+        Recording { own_predictions, ..start(place(options, &selected, &identity)?.as_deref(), header)? }
     };
     recording.directory = kept(recording.directory, options);
     let store = if options.no_history { None } else { earlier_runs(begins, &setup, &plan, &identity, &mut recording) };
