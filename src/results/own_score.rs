@@ -51,6 +51,9 @@ impl RangeScore {
 
     /// The counts, and both medians behind these words.
     fn text(&self, error: &str, width: &str) -> String {
+        if self.judged == 0 {
+            return "no result is decided".to_owned();
+        }
         let of =
             |word: &str, number: Option<f64>| number.map_or_else(String::new, |by| format!(", {word}{}", factor(by)));
         format!("{} of {} inside{}{}", self.inside, self.judged, of(error, self.error), of(width, self.width))
@@ -218,6 +221,6 @@ mod tests {
         let tool = RangeScore::of(metrics.iter().filter_map(|metric| scored(metric).range_of_the_tool()));
         assert_eq!(tool, RangeScore { inside: 2, judged: 3, error: Some(1.0), width: Some(1.5) });
         let none = RangeScore::of(std::iter::empty());
-        assert_eq!(none.text("error ", "width "), "0 of 0 inside");
+        assert_eq!(none.text("error ", "width "), "no result is decided");
     }
 }
