@@ -48,6 +48,9 @@ pub mod experiments {
             pub use crate::experiments::models::fit::{Judged, Record, fit, left_out};
         }
     }
+    pub mod own_predictions {
+        pub use crate::experiments::own_predictions::{OwnFile, Shown, form};
+    }
     pub mod file {
         pub mod stamped_file {
             pub use crate::experiments::file::stamped_file::{BLOCK, Stamped};
@@ -118,7 +121,7 @@ pub mod peer {
         pub use crate::peer::handshake::{Admission, answer, ask};
     }
     pub mod limits {
-        pub use crate::peer::limits::{Pretence, SessionLimits};
+        pub use crate::peer::limits::SessionLimits;
     }
     pub mod nfs {
         pub use crate::peer::nfs::{FileLocation, Reader};
@@ -158,7 +161,7 @@ pub mod report {
         pub use crate::report::markdown::{drawings, render};
     }
     pub mod page {
-        pub use crate::report::page::{Page, Piece, Span};
+        pub use crate::report::page::{Analysis, Page, Piece, Span};
     }
     pub mod reference {
         pub use crate::report::reference::ReferenceRun;
@@ -200,6 +203,9 @@ pub mod results {
     }
     pub mod mesh {
         pub use crate::results::mesh::Mesh;
+    }
+    pub mod own_prediction {
+        pub use crate::results::own_prediction::OwnPredictions;
     }
     pub mod prediction {
         pub use crate::results::prediction::{Basis, Prediction};

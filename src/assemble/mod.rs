@@ -38,6 +38,13 @@ pub fn document(log: &Log) -> Document {
     for (section, sentences) in sections.iter_mut().zip(misses) {
         section.misses = sentences;
     }
+    for own in log.own_predictions.iter().flat_map(|own| &own.predictions) {
+        // Of two distances the near one, which stands first.
+        let mut metrics = sections.iter_mut().flat_map(|section| &mut section.metrics);
+        if let Some(metric) = metrics.find(|metric| own.is_for(&metric.name, &metric.labels)) {
+            metric.own_prediction = Some(own.clone());
+        }
+    }
     let metrics: Vec<&Metric> = sections.iter().flat_map(|section| &section.metrics).collect();
     let checks = consistency::checks(&metrics, &log.machine);
     Document {
@@ -51,6 +58,7 @@ pub fn document(log: &Log) -> Document {
         highlights: highlights(&sections, &checks, &log.machine, log.header.cpu, &log.expectations),
         costs: costs(&sections),
         expectations: log.expectations.clone(),
+        own_predictions: log.own_predictions.clone(),
         experiments: sections,
         checks,
     }

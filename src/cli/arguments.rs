@@ -15,6 +15,7 @@ use super::judge_options::JudgeOptions;
 use super::machines::MachinesOptions;
 use super::mesh_options::MeshOptions;
 use super::paint::ColourChoice;
+use super::predict_options::PredictOptions;
 use super::published_options::PublishedOptions;
 use super::script::ScriptOptions;
 use super::values::{new_directory, parse_bytes, parse_cpus, parse_duration, parse_interval, parse_label};
@@ -22,6 +23,7 @@ use crate::conduct::directory::Kept;
 use crate::experiments::names;
 use crate::machine::CpuList;
 use crate::peer::limits::Pretence;
+use crate::report::page::Analysis;
 use crate::setup::{FillWith, Profile};
 use crate::sys::clock::Source;
 
@@ -104,7 +106,7 @@ pub(super) fn parse(typed: &[OsString], commit: Option<&str>) -> Result<Argument
 pub(super) enum Verb {
     /// Measure, print the answer on one screen, and write a run directory
     #[command(alias = "bench")]
-    Run(RunOptions),
+    Run(Box<RunOptions>),
     /// Show every experiment and whether it can run here (--all: what it measures and needs)
     List(ListOptions),
     /// Print how an experiment measures and predicts and what could fool it, or all gates or constants
@@ -208,6 +210,9 @@ pub(super) struct RunOptions {
     pub peer: PeerChoice,
     #[command(flatten)]
     pub remote: RemoteChoice,
+    /// Your own predictions, which the report scores next to those of sysdyno: a filled form of `sysdyno predict --blank`
+    #[arg(long, value_name = "FILE", conflicts_with = "resume")]
+    pub predictions: Option<PathBuf>,
     /// Print the plan and its duration, without measuring or writing anything
     #[arg(long)]
     pub dry_run: bool,
@@ -254,9 +259,18 @@ pub(super) struct ScreenOptions {
     /// Print a table of all headline results instead of one screen
     #[arg(long)]
     pub all: bool,
+    /// Show numbers, tables and figures without the sentences that explain them, on the screen and in reports
+    #[arg(long)]
+    pub hide_analysis: bool,
     /// Use colour
     #[arg(long, value_enum, default_value_t = ColourChoice::Auto, value_name = "WHEN")]
     pub color: ColourChoice,
+}
+
+impl ScreenOptions {
+    pub fn analysis(&self) -> Analysis {
+        if self.hide_analysis { Analysis::Hidden } else { Analysis::Shown }
+    }
 }
 
 /// States of a headline result that can fail a run.
@@ -485,28 +499,6 @@ pub(super) struct NeighbourOptions {
     /// Also write the last interval to this file as OpenMetrics (for the textfile collector of Prometheus)
     #[arg(long, value_name = "FILE")]
     pub textfile: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct PredictOptions {
-    /// Experiments or chapters (default: the most common costs)
-    #[arg(value_name = "EXPERIMENT|CHAPTER")]
-    pub selection: Vec<String>,
-    /// Print every prediction with its terms
-    #[arg(long)]
-    pub all: bool,
-    /// Predict from the results of this run (default: the newest run in sysdyno-runs), and show how good its predictions were
-    #[arg(long, value_name = "RUN", num_args = 0..=1, conflicts_with = "claims")]
-    pub from: Option<Vec<PathBuf>>,
-    /// Predict from what the machine claims, the literature, and records of other runs, without measuring
-    #[arg(long)]
-    pub claims: bool,
-    /// Predict for this CPU (default: the CPU that `run` would choose)
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    pub cpu: Option<u32>,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
 }
 
 #[derive(Debug, Args)]

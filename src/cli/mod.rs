@@ -33,6 +33,7 @@ mod paint;
 mod peer;
 mod peer_options;
 mod predict;
+mod predict_options;
 mod published;
 mod published_options;
 mod quietest;

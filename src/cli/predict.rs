@@ -2,14 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use super::arguments::PredictOptions;
+use super::predict_options::PredictOptions;
 use super::{DONE, Failure, INTERRUPTED, json, print, runs, terminal_width};
 use crate::assemble;
 use crate::conduct::directory::RunDirectory;
 use crate::conduct::interrupt::Interrupt;
 use crate::conduct::live::{self, Condition};
-use crate::conduct::scratch::Temporary;
+use crate::conduct::scratch::{self, Temporary};
 use crate::experiments::models::{self, coefficients};
+use crate::experiments::own_predictions::{self, Shown};
 use crate::experiments::{PredictionInput, costs};
 use crate::machine;
 use crate::plan;
@@ -29,6 +30,13 @@ pub(super) fn predict(options: &PredictOptions) -> Result<u8, Failure> {
     let allowed = affinity::allowed();
     let cpu = plan::choose_cpu(options.cpu, &allowed, &machine)?;
     let setup = Setup::of(machine, cpu, allowed, Profile::Default);
+    if options.blank {
+        let shown = if options.all { Shown::All } else { Shown::Costs };
+        // The room decides the sizes of files, which are labels.
+        let setup = Setup { room: scratch::room(&setup.machine, None), ..setup };
+        print(&own_predictions::form(&selected, &setup, shown))?;
+        return Ok(DONE);
+    }
     let log = match &options.from {
         Some(run) => Some(log::read(&RunDirectory::open(&runs::or_newest(run.first().map(PathBuf::as_path))?)?.log())?),
         None if options.claims => None,

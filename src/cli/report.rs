@@ -34,8 +34,13 @@ pub(super) fn report(options: &ReportOptions) -> Result<u8, Failure> {
     if let Some(text) = of_compact(options, &run)? {
         return put(options, text);
     }
+    if options.screen.hide_analysis && !shows_costs(options.format) {
+        let problem = Problem::new("this format has data, and --hide-analysis is for reports")
+            .hint("use --format text, summary, html or markdown, or leave the option out");
+        return Err(Failure::from(problem));
+    }
     let page = |document: &Document| -> Result<Page, Problem> {
-        Ok(if options.published {
+        let page = if options.published {
             content::published_page(document, &Published::embedded())
         } else if options.full {
             content::page(document)
@@ -44,14 +49,16 @@ pub(super) fn report(options: &ReportOptions) -> Result<u8, Failure> {
             let is_linked = options.format == Format::Html && file(options).is_some();
             let others = if is_linked { OtherPages::Beside } else { OtherPages::OnDemand };
             content::brief(document, reference(options, document)?.as_ref(), others)
-        })
+        };
+        Ok(page.with(options.screen.analysis()))
     };
     let text = match options.format {
         Format::Text => text::render(&page(&document()?)?, terminal_width()),
         Format::Summary if options.screen.all => terminal::summary(&document()?, terminal_width()),
         Format::Summary => {
             let document = document()?;
-            let lines = run_screen::screen(&document, terminal_width(), reference(options, &document)?.as_ref());
+            let reference = reference(options, &document)?;
+            let lines = run_screen::screen(&document, terminal_width(), reference.as_ref(), options.screen.analysis());
             return Answer::Screen(lines, options.screen.color).show(options.output.as_deref()).map(|()| DONE);
         }
         Format::Html => {
@@ -190,7 +197,7 @@ fn write_linked(options: &ReportOptions, document: &Document, page: &Page) -> Re
                 "appendix.html" => content::page(document),
                 _ => content::published_page(document, &Published::embedded()),
             };
-            write_file(&place, &html::render(&other), "--output")?;
+            write_file(&place, &html::render(&other.with(options.screen.analysis())), "--output")?;
             talk::line(format_args!("note: the page links to {}, which is new", place.display()));
         }
     }

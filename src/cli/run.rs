@@ -20,6 +20,7 @@ use crate::conduct::other_machines::{self, Connected};
 use crate::conduct::progress::Progress;
 use crate::conduct::{self, Recording, RunOutcome, prepare, scratch};
 use crate::experiments::Experiment;
+use crate::experiments::own_predictions::OwnFile;
 use crate::machine::Identity;
 use crate::machine::engine::Engine;
 use crate::machine::quiet::Check;
@@ -43,12 +44,14 @@ pub(super) fn run(options: &RunOptions, command: &[String]) -> Result<u8, Failur
     if std::env::var_os(FOLLOWED).is_some() {
         process::end_with_parent();
     }
+    let own = options.predictions.as_deref().map(OwnFile::read).transpose()?;
     let target = options.json.first().map(|place| Target::of(place)).transpose()?;
     let identity = Identity::read(Path::new("/"));
     let before = earlier_part(options, &identity)?;
     let (mut setup, selected, of_the_cpu) = describe_run(options, before.as_ref())?;
     let plan = plan::plan(&selected, &setup, options.time)?;
     if options.dry_run {
+        own.map(|own| own.of_machine(&setup)).transpose()?;
         print(&foresee(options, &setup, &plan)?)?;
         return Ok(DONE);
     }
@@ -59,16 +62,22 @@ pub(super) fn run(options: &RunOptions, command: &[String]) -> Result<u8, Failur
     let source = prepare::clock_source(asked, &setup)?;
     // A peer that was brought along ends with this value.
     let _peer = find_others(options, before.as_ref(), &mut setup)?;
+    let own_predictions = own.map(|own| own.of_machine(&setup)).transpose()?;
     let quiet = doctor::checks(&setup.machine, setup.cpu, NOISE_SPAN);
     // Before the log has its first line: from then on a signal ends it politely.
     let interrupt = Interrupt::watch()?;
     let command = peer_options::without_secret(command);
     let begins = before.is_none();
-    let mut recording = match before {
-        Some(before) => before.reopen(command)?,
-        None => start(place(options, &selected, &identity)?.as_deref(), header(&setup, command, &identity, options))?,
+    let mut recording = if let Some(before) = before {
+        if own_predictions.is_some() {
+            talk::line("note: this run goes on with the predictions that it began with, and --predictions is not used");
+        }
+        before.reopen(command)?
+    } else {
+        let header = header(&setup, command, &identity, options);
+        Recording { own_predictions, ..start(place(options, &selected, &identity)?.as_deref(), header)? }
     };
-    recording.directory = recording.directory.keeping(options.keep.map(KeptChoice::kept));
+    recording.directory = kept(recording.directory, options);
     let store = if options.no_history { None } else { earlier_runs(begins, &setup, &plan, &identity, &mut recording) };
     for words in of_the_cpu {
         talk::line(words);
@@ -80,7 +89,7 @@ pub(super) fn run(options: &RunOptions, command: &[String]) -> Result<u8, Failur
     warn(&quiet, options.scratch.is_some() || Engine::here().is_some());
     warn_of_full_cache(&setup, &plan);
     warn_of_own_peer(&setup);
-    let progress = Progress::new(!options.no_progress, terminal_width());
+    let progress = Progress::new(!options.no_progress, terminal_width(), !options.screen.hide_analysis);
     let directory = recording.directory.clone();
     let outcome = conduct::run(&setup, &plan, &quiet, source, recording, &progress, &interrupt);
     if let (Some(store), Ok(outcome)) = (&store, &outcome) {
@@ -195,7 +204,12 @@ fn start(output: Option<&Path>, header: Header) -> Result<Recording, Problem> {
         Some(path) => RunDirectory::create(path, &header)?,
         None => RunDirectory::create_in(Path::new(directory::RUNS), header)?,
     };
-    Ok(Recording { directory, writer, resumed: None, history: None })
+    Ok(Recording { directory, writer, resumed: None, history: None, own_predictions: None })
+}
+
+/// The directory with what was asked of its files.
+fn kept(directory: RunDirectory, options: &RunOptions) -> RunDirectory {
+    directory.keeping(options.keep.map(KeptChoice::kept)).with(options.screen.analysis())
 }
 
 /// The place for runs of this machine, where it can be used. What the runs there say goes into the record of a run that begins.
@@ -235,8 +249,7 @@ fn keep(store: &Store, outcome: &RunOutcome) {
 
 /// A run that is complete needs no measuring. Results that could not be written when it ended are written now.
 fn complete(before: &Before, target: Option<Target>, options: &RunOptions) -> Result<u8, Failure> {
-    let (directory, id) =
-        (&before.directory.clone().keeping(options.keep.map(KeptChoice::kept)), &before.log.header.id);
+    let (directory, id) = (&kept(before.directory.clone(), options), &before.log.header.id);
     let document = crate::assemble::document_of(&directory.log())?;
     if directory.has_results(&document) {
         talk::line(format_args!("{id} is complete, so no launch is left to do"));
@@ -372,7 +385,7 @@ fn tell(
         return print(&format!("{}\n", run_screen::in_one_line(document, directory.path())));
     }
     let options = &options.screen;
-    let lines = |width| run_screen::screen(document, width, None);
+    let lines = |width| run_screen::screen(document, width, None, options.analysis());
     if matches!(target, Some(Target::Stdout)) {
         let summary = if options.all { terminal::summary(document, None) } else { plain(&lines(None)) };
         talk::text(summary);

@@ -163,7 +163,13 @@ impl Before {
                 .hint("only a plain log can go on. Decompress it with `gunzip`, and resume again"));
         }
         let launches = log.launches.iter().filter(|launch| launch.experiment != INTERFERENCE).count() as u64;
-        let recording = Recording { directory, writer: writer?, resumed: Some((command, log.clock)), history: None };
+        let recording = Recording {
+            directory,
+            writer: writer?,
+            resumed: Some((command, log.clock)),
+            history: None,
+            own_predictions: None,
+        };
         talk::line(format_args!(
             "resuming {}: {} and {} are complete{}",
             log.header.id,

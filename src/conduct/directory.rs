@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 
 use super::figures;
 use crate::report::content::OtherPages;
-use crate::report::page::Page;
+use crate::report::page::{Analysis, Page};
 use crate::report::{compact, content, csv, html, json, markdown};
 use crate::results::document::Document;
 use crate::results::log::{self, Header, LogWriter, Record};
@@ -61,6 +61,8 @@ pub enum Kept {
 pub struct RunDirectory {
     path: PathBuf,
     kept: Kept,
+    /// Whether its pages have the sentences that explain their numbers.
+    analysis: Analysis,
 }
 
 /// Now, RFC 3339 in UTC with whole seconds.
@@ -99,13 +101,19 @@ const NAMES: u32 = 100;
 
 impl RunDirectory {
     fn at(path: PathBuf) -> Self {
-        RunDirectory { path, kept: Kept::Report }
+        RunDirectory { path, kept: Kept::Report, analysis: Analysis::Shown }
     }
 
     /// The same directory, with other files that stay of a complete run.
     #[must_use]
     pub fn keeping(self, kept: Option<Kept>) -> Self {
         RunDirectory { kept: kept.unwrap_or(self.kept), ..self }
+    }
+
+    /// The same directory, whose pages explain their numbers or do not.
+    #[must_use]
+    pub fn with(self, analysis: Analysis) -> Self {
+        RunDirectory { analysis, ..self }
     }
 
     /// Creates a directory of that name for a new run and begins its log. One that holds a run already, or that belongs to
@@ -164,7 +172,7 @@ impl RunDirectory {
         let directory = if path.is_file() { path.parent().unwrap_or(Path::new(".")) } else { path };
         // A run that goes on keeps the files that it has.
         let kept = if directory.join(RESULT).exists() { Kept::All } else { Kept::Report };
-        let directory = RunDirectory { path: directory.to_path_buf(), kept };
+        let directory = RunDirectory { kept, ..RunDirectory::at(directory.to_path_buf()) };
         if log_in(&directory.path).is_some() {
             Ok(directory)
         } else {
@@ -202,11 +210,13 @@ impl RunDirectory {
         }
         self.write_whole(METRICS, &csv::render(document)?)?;
         if self.kept == Kept::Report {
-            self.write_whole(PAGE, &html::render(&content::brief(document, None, OtherPages::OnDemand)))?;
+            let page = content::brief(document, None, OtherPages::OnDemand);
+            self.write_whole(PAGE, &html::render(&page.with(self.analysis)))?;
             return if document.run.complete { self.compress() } else { Ok(()) };
         }
         self.write_whole(RESULT, &json::render(document)?)?;
         for (name, page) in pages(document) {
+            let page = page.with(self.analysis);
             self.write_whole(name, &html::render(&page))?;
             figures::write(&self.path, &page)?;
         }

@@ -48,6 +48,7 @@ use crate::results::between::History;
 use crate::results::compact::facts;
 use crate::results::document::Document;
 use crate::results::log::{Clock, GrowingLog, Launch, Log, LogWriter, Record};
+use crate::results::own_prediction::OwnPredictions;
 use crate::results::prediction::Prediction;
 use crate::results::problem::Problem;
 use crate::results::series::Series;
@@ -90,6 +91,8 @@ pub struct Recording {
     pub resumed: Option<(Vec<String>, Option<Clock>)>,
     /// For a run that begins: what earlier runs of the machine say, if they were looked at.
     pub history: Option<History>,
+    /// For a run that begins: what a person predicts of it.
+    pub own_predictions: Option<OwnPredictions>,
 }
 
 /// How a run ended.
@@ -111,7 +114,7 @@ pub fn run(
     progress: &Progress,
     interrupt: &Interrupt,
 ) -> Result<RunOutcome, Problem> {
-    let Recording { directory, mut writer, resumed, history } = recording;
+    let Recording { directory, mut writer, resumed, history, own_predictions } = recording;
     let quiet = Record::Quiet { checks: quiet.to_vec() };
     let clock = if let Some((command, clock)) = resumed {
         let cut_bytes = writer.cut_unfinished()?;
@@ -125,7 +128,7 @@ pub fn run(
             writer.write(&Record::History(history))?;
         }
         writer.write(&plan.record())?;
-        expect(setup, &mut writer)?;
+        expect(setup, own_predictions, &mut writer)?;
         None
     };
     let clock = if let Some(clock) = clock {
@@ -163,11 +166,14 @@ fn describe(setup: &Setup, writer: &mut LogWriter) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Writes what costs are on other machines.
-fn expect(setup: &Setup, writer: &mut LogWriter) -> Result<(), Problem> {
+/// Writes what costs are on other machines, and what a person predicts.
+fn expect(setup: &Setup, own: Option<OwnPredictions>, writer: &mut LogWriter) -> Result<(), Problem> {
     let basis = Basis { machines: built_in(), published: published() };
     let expectations = expectations(&Kind::of(&facts(&setup.machine)), basis);
-    if expectations.is_empty() { Ok(()) } else { writer.write(&Record::Expectations { expectations }) }
+    if !expectations.is_empty() {
+        writer.write(&Record::Expectations { expectations })?;
+    }
+    own.map_or(Ok(()), |own| writer.write(&Record::OwnPredictions(own)))
 }
 
 /// Runs a plan on a host without a machine: nothing here is measured, and no file but the log is made.
@@ -183,13 +189,13 @@ pub fn run_on(
     recording: Recording,
     interrupt: &Interrupt,
 ) -> Result<RunOutcome, Problem> {
-    let Recording { directory, mut writer, .. } = recording;
+    let Recording { directory, mut writer, own_predictions, .. } = recording;
     describe(setup, &mut writer)?;
     writer.write(&plan.record())?;
-    expect(setup, &mut writer)?;
+    expect(setup, own_predictions, &mut writer)?;
     writer.write(&Record::Clock(clock.clone()))?;
     let (scratch, memory) = (Err(Problem::new("this run has no files")), HeldMemory::default());
-    let progress = &Progress::new(false, None);
+    let progress = &Progress::new(false, None, false);
     let log = GrowingLog::open(writer, &directory.log())?;
     Conductor { setup, plan, directory, progress, interrupt, log, clock, host, scratch, memory }.conduct()
 }
@@ -309,7 +315,7 @@ impl Conductor<'_> {
     /// Looks at the figures: the launches of the next round, or why there is none.
     fn next(&mut self, state: &mut Rounds) -> Result<Next, Problem> {
         let log = self.log.log()?;
-        let asks = self.progress.is_shown() && !state.insight_shown;
+        let asks = self.progress.shows_insights() && !state.insight_shown;
         let document = asks.then(|| assemble::document(&log));
         if let Some(found) = document.as_ref().and_then(highlights::certain) {
             self.progress.show_insight(&found);

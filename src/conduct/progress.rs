@@ -23,17 +23,20 @@ pub struct Progress {
     bar: ProgressBar,
     /// Columns of the terminal, if they are known.
     width: Option<u16>,
+    /// Whether a finding is shown.
+    insights: bool,
 }
 
 impl Progress {
-    /// Progress that is shown, if standard error is a terminal and it is wanted. `width` is the terminal's, in columns.
-    pub fn new(wanted: bool, width: Option<u16>) -> Self {
+    /// Progress that is shown, if standard error is a terminal and it is wanted. `width` is the terminal's, in columns. `insights` says whether
+    /// findings are wanted.
+    pub fn new(wanted: bool, width: Option<u16>, insights: bool) -> Self {
         let target = if wanted { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(u64::from(STEPS)), target);
         if let Ok(style) = ProgressStyle::with_template("{wide_bar} {msg}") {
             bar.set_style(style.progress_chars("━╸─"));
         }
-        Progress { bar, width }
+        Progress { bar, width, insights }
     }
 
     /// Shows the state before a launch: what is launched, seconds of the run so far and those to come, as far as they are known. The bar is the share of the
@@ -54,14 +57,14 @@ impl Progress {
         }
     }
 
-    /// Whether a person can see the bar.
-    pub fn is_shown(&self) -> bool {
-        !self.bar.is_hidden()
+    /// Whether a person can see the bar, and a finding above it.
+    pub fn shows_insights(&self) -> bool {
+        self.insights && !self.bar.is_hidden()
     }
 
     /// Shows the first insight of a run above the bar. Other streams than terminals get no part of the result early.
     pub fn show_insight(&self, found: &Highlight) {
-        if self.is_shown() {
+        if self.shows_insights() {
             for line in run_screen::first_insight(found, self.width).lines() {
                 self.bar.println(foreign::shown(line));
             }
@@ -80,7 +83,7 @@ mod tests {
 
     #[test]
     fn the_bar_follows_the_time_and_never_goes_back() {
-        let progress = Progress::new(false, None);
+        let progress = Progress::new(false, None, true);
         let shown = |elapsed: f64, left: f64| {
             progress.show("cpu.loop", elapsed, left);
             progress.bar.position()

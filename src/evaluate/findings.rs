@@ -118,6 +118,7 @@ impl Findings {
             void: shown.account.void(),
             disturbed: shown.account.disturbed,
             prediction,
+            own_prediction: None,
             shared: shared(&shown),
             modes: shown.modes.map(|found| FigureModes {
                 lower: found.lower,

@@ -81,7 +81,7 @@ const ASKED: &[(&str, Decides, u32, FigureName)] = &[
         "TCP to the peer",
         Device,
         0,
-        FigureName::of("network.round_trip.time protocol=tcp bytes=1 path=peer pacing=back_to_back quantile=p50"),
+        FigureName::of("network.round_trip.time protocol=tcp bytes=1 path=remote pacing=back_to_back quantile=p50"),
     ),
     ("TCP connect", WakeUp, 3, FigureName::of("network.connection.time ip=4 phase=setup placement=other_cpu")),
     (

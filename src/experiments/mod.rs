@@ -25,6 +25,7 @@ pub mod models;
 pub mod names;
 pub mod network;
 pub mod os;
+pub mod own_predictions;
 pub mod phrases;
 pub mod prelude;
 

@@ -1,4 +1,4 @@
-//! One number of somebody else with everything that a mistake can be recognised by: our result for it, further results of the run, and
+//! One number of another program with everything that a mistake can be recognised by: our result for it, further results of the run, and
 //! the other numbers of its file.
 
 use super::number::{Number, Source};

@@ -1,4 +1,4 @@
-//! Numbers that somebody else measured: read from a table (CSV), from `sysdyno published --json`, or from the `node.json` of a run.
+//! Numbers of other programs: read from a table (CSV), from `sysdyno published --json`, or from the `node.json` of a run.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -27,7 +27,7 @@ pub struct Source {
     pub numbers: Vec<Number>,
 }
 
-/// A number of somebody else.
+/// A number of another program.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Number {
     /// Where it stands in its file.
@@ -133,7 +133,7 @@ pub fn of_published(published: &Published) -> Vec<Source> {
     sources.filter(|source| !source.numbers.is_empty()).collect()
 }
 
-/// The usual costs of a run as numbers of somebody else.
+/// The usual costs of a run as numbers of another program.
 fn of_run(run: &Compact) -> Vec<Number> {
     let all = || run.experiments.iter().flat_map(|experiment| &experiment.metrics);
     let of = |asked: costs::AskedCost| {
@@ -244,7 +244,7 @@ fn fits(number: &Number) -> Result<(), String> {
     if number.unit == unit || is_counted || number.per_byte {
         Ok(())
     } else {
-        Err(format!("{} is given in {}, and this one has {}", number.name, unit.symbol(), number.written))
+        Err(format!("{} is a number in {}, and {} is not", number.name, unit.symbol(), number.written))
     }
 }
 
@@ -296,8 +296,8 @@ pub fn blank() -> String {
         found.map_or("", |publication| publication.unit.symbol())
     };
     let rows = costs::asked().map(|asked| format!("\"{}\",,{},,,\n", asked.name, unit_of(asked.figure.metric())));
-    "# One number a line. Lines without a value are left out. Units: ns, µs, ms, s, cycles, B, KiB, MB/s, Gbit/s, GHz.\n\
-     # Other names: a metric with labels, as in \"os.system_call.time call=getppid\", or an operation of `sysdyno published`.\n\
+    "# One number a line. Lines without a value are left out. Units are ns, µs, ms, s, cycles, B, KiB, MB/s and the like.\n\
+     # A name can be a metric with labels, as in \"os.system_call.time call=getppid\".\n\
      name,value,unit,deviation,trials,note\n"
         .to_owned()
         + &rows.collect::<String>()
@@ -332,7 +332,7 @@ mod tests {
             ("name,value,unit,colour\n", "'colour' is no known column"),
             ("name,value,unit\nsystem cal,1,ns\n", "line 2: 'system cal' is no known name. Did you mean system call"),
             ("name,value,unit\nsystem call,1,parsec\n", "'parsec' is no known unit"),
-            ("name,value,unit\nsystem call,1,GB/s\n", "system call is given in ns"),
+            ("name,value,unit\nsystem call,1,GB/s\n", "system call is a number in ns"),
             ("name,value,unit\nsystem call,fast,ns\n", "'fast' is not a number"),
             ("name,value,unit\nsystem call,inf,ns\n", "'inf' is not a number"),
             ("name,value,unit,labels\nsystem call,1,ns,quick\n", "'quick' are not labels"),

@@ -118,7 +118,7 @@ pub fn one_trial(case: &Case<'_>) -> Option<Evidence> {
 
 pub fn latency_by_byte(case: &Case<'_>) -> Option<Evidence> {
     let number = case.number;
-    let is_latency = number.is_of("memory.latency") || number.is_of("memory.page_fault") || number.family == "fault";
+    let is_latency = number.is_of("memory.latency.") || number.is_of("memory.page_fault.") || number.family == "fault";
     if !number.per_byte || !is_latency {
         return None;
     }
@@ -237,8 +237,8 @@ pub fn reads_of_memory(case: &Case<'_>) -> Option<Evidence> {
         return None;
     }
     let is_read = match case.number.metric.as_deref()? {
-        metric if metric.starts_with("memory.bandwidth") => case.label("operation") == Some("read"),
-        metric if metric.starts_with("memory.page_fault") => {
+        metric if metric.starts_with("memory.bandwidth.") => case.label("operation") == Some("read"),
+        metric if metric.starts_with("memory.page_fault.") => {
             case.label("kind").is_some_and(|kind| kind.contains("anonymous"))
         }
         _ => case.label("level").is_some_and(|level| level != "L1"),

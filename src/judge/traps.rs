@@ -187,7 +187,7 @@ pub const TRAPS: &[Trap] = &[
     Trap {
         id: "page_cache",
         what: "The data came from the page cache, not from the disk or the other machine.",
-        remedy: "Open with O_DIRECT, or drop the file from the cache and check that with mincore().",
+        remedy: "Open with O_DIRECT, or drop the file from the page cache and check that it is gone.",
         of: FILE_READS,
         cost: Some([0.0, 0.6]),
         look: signs::cached_read,
@@ -205,7 +205,7 @@ pub const TRAPS: &[Trap] = &[
     },
     Trap {
         id: "already_mapped",
-        what: "The pages were in memory or mapped around an earlier fault, so most touches faulted not at all.",
+        what: "The pages were in memory or mapped around an earlier fault, so most touches caused no fault.",
         remedy: "Count the faults with getrusage(), and divide by their number.",
         of: &["memory.page_fault.time"],
         cost: Some([0.0, 0.6]),
@@ -293,7 +293,7 @@ pub const TRAPS: &[Trap] = &[
     Trap {
         id: "inlined",
         what: "The compiler inlined the call, removed it, or the overhead of the loop was subtracted twice.",
-        remedy: "Mark the function noinline, use its result, and look at the machine code.",
+        remedy: "Forbid the compiler to inline the function, use its result, and look at the machine code.",
         of: &["cpu.procedure_call.time"],
         cost: Some([0.0, 0.75]),
         ..Trap::DEFAULT
@@ -301,7 +301,7 @@ pub const TRAPS: &[Trap] = &[
     Trap {
         id: "unoptimised",
         what: "The program was compiled without optimisation, so each step goes through memory.",
-        remedy: "Compile with -O2, and keep the work with asm volatile or by using its result.",
+        remedy: "Compile with -O2, and use the result of the work, so that the compiler keeps it.",
         of: &["cpu.loop.", "cpu.procedure_call.", "memory.latency.level"],
         cost: Some([1.4, 20.0]),
         look: signs::unoptimised,
@@ -377,7 +377,7 @@ pub const TRAPS: &[Trap] = &[
     Trap {
         id: "not_collected",
         what: "Children were not collected in the loop, so dead processes piled up.",
-        remedy: "Call waitpid() for each child before the next fork().",
+        remedy: "Wait for each child before the next fork().",
         of: &["os.process_creation."],
         cost: Some([1.25, 6.0]),
         ..Trap::DEFAULT
@@ -445,7 +445,7 @@ pub const TRAPS: &[Trap] = &[
     Trap {
         id: "seek_inside",
         what: "The number is the sum of lseek() and read().",
-        remedy: "Use pread(), or measure lseek() and subtract it.",
+        remedy: "Read at an offset in one call, or measure lseek() and subtract it.",
         of: &["file.read.block_time"],
         cost: Some([1.02, 2.0]),
         look: signs::another_call_inside,

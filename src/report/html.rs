@@ -96,6 +96,7 @@ fn piece_markup(piece: &Piece, level: u8) -> Markup {
             Piece::Drawing(drawing) => (drawing_markup(drawing)),
             Piece::Alarm(words) => p.alarm role="note" { strong { "Attention: " } (running(words)) },
             Piece::Literal(words) => pre tabindex="0" { code { (words) } },
+            Piece::Analysis(inside) => (pieces(inside, level)),
             Piece::Folded { summary, pieces: inside } => details { summary { (summary) } (pieces(inside, level)) },
         }
     }

@@ -49,6 +49,7 @@ fn piece_text(piece: &Piece, level: u8) -> String {
         Piece::Drawing(drawing) => drawing_text(drawing),
         Piece::Alarm(words) => format!("> **Attention:** {}\n\n", escaped(words)),
         Piece::Literal(words) => format!("```text\n{words}\n```\n\n"),
+        Piece::Analysis(pieces) => pieces.iter().map(|piece| piece_text(piece, level)).collect(),
         Piece::Folded { summary, pieces } => {
             let inside: String = pieces.iter().map(|piece| piece_text(piece, level)).collect();
             format!("<details><summary>{}</summary>\n\n{inside}</details>\n\n", html(summary))

@@ -29,6 +29,43 @@ impl Page {
             _ => false,
         })
     }
+
+    /// The page with the sentences that explain its numbers, or without them.
+    #[must_use]
+    pub fn with(mut self, analysis: Analysis) -> Self {
+        if analysis == Analysis::Hidden {
+            for part in &mut self.parts {
+                leave_numbers(&mut part.pieces);
+            }
+        }
+        self
+    }
+}
+
+/// Whether a reader gets the sentences that explain numbers, or has to find them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Analysis {
+    /// All that was found.
+    Shown,
+    /// Numbers, tables and drawings alone.
+    Hidden,
+}
+
+/// Takes away what explains numbers. Captions of drawings say what was found, so their axes say what they show.
+fn leave_numbers(pieces: &mut Vec<Piece>) {
+    pieces.retain(|piece| !matches!(piece, Piece::Analysis(_)));
+    for piece in pieces {
+        match piece {
+            Piece::Drawing(drawing) => {
+                if let Some(subject) = drawing.plot.subject() {
+                    drawing.alt.clone_from(&subject);
+                    drawing.caption = subject;
+                }
+            }
+            Piece::Folded { pieces, .. } => leave_numbers(pieces),
+            _ => {}
+        }
+    }
 }
 
 /// A part with a heading.
@@ -60,6 +97,11 @@ impl PagePart {
         self.pieces.push(Piece::Paragraph(vec![Span::plain(text)]));
     }
 
+    /// Adds a paragraph that explains numbers.
+    pub fn explain(&mut self, text: impl Into<String>) {
+        self.pieces.push(Piece::Analysis(vec![Piece::Paragraph(vec![Span::plain(text)])]));
+    }
+
     /// Adds anything.
     pub fn add(&mut self, piece: Piece) {
         self.pieces.push(piece);
@@ -85,6 +127,8 @@ pub enum Piece {
     Alarm(String),
     /// A command or other literal text.
     Literal(String),
+    /// Content that explains numbers, which a reader can do without.
+    Analysis(Vec<Piece>),
     /// Content that is folded away where the form can do that.
     Folded {
         /// What is inside.

@@ -273,6 +273,7 @@ fn closing(document: &Document) -> String {
     if let Some(score) = document.prediction_score(None) {
         text += &format!("{}\n", score.text());
     }
+    text += &document.own_score_text().map_or_else(String::new, |score| score + "\n");
     for sentence in document.host_state().into_iter().chain(run.resumed_text()).chain(run.damage_text()) {
         text += &format!("{sentence}\n");
     }

@@ -63,6 +63,7 @@ fn piece_text(piece: &Piece, width: u16) -> String {
         }
         Piece::Alarm(words) => folded(&format!("ATTENTION: {words}"), prose) + "\n",
         Piece::Literal(words) => indented(words),
+        Piece::Analysis(pieces) => pieces.iter().map(|piece| piece_text(piece, width)).collect(),
         Piece::Folded { summary, pieces } => {
             let rows: usize = pieces.iter().map(rows_of).sum();
             if rows <= MOST_ROWS {

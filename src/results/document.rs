@@ -6,8 +6,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::between::BetweenRuns;
+pub use super::composite_check::{CheckOutcome, Comparison, CompositeCheck};
 use super::drawing_note::DrawingNote;
 use super::expectation::Expectation;
+use super::own_prediction::{OwnPrediction, OwnPredictions};
 use super::peer::Peer;
 use super::practice::Practice;
 use super::prediction::Prediction;
@@ -49,6 +51,9 @@ pub struct Document {
     /// What these costs are on other machines, as written before the first sample.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub expectations: Vec<Expectation>,
+    /// What a person predicted, as written before the first sample.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_predictions: Option<OwnPredictions>,
     /// One section per experiment, in the order of the report.
     pub experiments: Vec<Section>,
     /// What must hold between figures of different experiments (gate G40).
@@ -99,46 +104,6 @@ pub enum HighlightKind {
     Contradiction,
     /// A part of the machine that costs most where it is used.
     Bottleneck,
-}
-
-/// A check over figures of different experiments, with both of its sides.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct CompositeCheck {
-    /// Number in the catalogue of methods, such as `C3`.
-    pub id: String,
-    /// The rule in words.
-    pub rule: String,
-    /// What came of it.
-    pub outcome: CheckOutcome,
-    /// One line for each comparison that was made: both sides with the names of their records.
-    pub comparisons: Vec<Comparison>,
-    /// Figures that were not there, where that kept the check from being applied.
-    pub missing: Vec<String>,
-}
-
-/// What came of a check.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum CheckOutcome {
-    /// Every comparison held.
-    Holds,
-    /// At least one did not.
-    Violated,
-    /// Its figures are not there.
-    NotApplicable,
-}
-
-/// Two sides and whether they stand as they must.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Comparison {
-    /// Left side: records and value.
-    pub left: String,
-    /// What must hold between the sides, such as `≥`.
-    pub relation: String,
-    /// Right side.
-    pub right: String,
-    /// Whether it does.
-    pub holds: bool,
 }
 
 /// What became of an experiment.
@@ -271,6 +236,9 @@ pub struct Metric {
     pub disturbed: u64,
     /// Prediction, written before the measurement.
     pub prediction: Option<Prediction>,
+    /// What a person predicted, written before the measurement.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_prediction: Option<OwnPrediction>,
     /// The figure before an overhead was subtracted, where one was.
     pub gross: Option<f64>,
     /// The figure with a neighbour on the core. Absent where no batch had one, or where that does not choose the batches.

@@ -47,19 +47,27 @@ impl Expectation {
     }
 
     fn fit(&self, metric: &Metric, core_hertz: Option<f64>) -> Option<(Fit, f64)> {
-        let [low, value, high] = self.measured(metric, core_hertz)?;
-        let known = metric.interval_level > 0.0 && !metric.grade.has_foreign_part();
-        let overlaps = low <= self.high && high >= self.low;
-        let fit = if (self.low..=self.high).contains(&value) {
+        let measured = self.measured(metric, core_hertz)?;
+        Some((metric.fit(measured, [self.low, self.high]), measured[1] / self.value))
+    }
+}
+
+impl Metric {
+    /// How it stands to a range, by its value between the ends of its interval. All are in one unit.
+    pub fn fit(&self, [low, value, high]: [f64; 3], range: [f64; 2]) -> Fit {
+        // A lower bound in the range, or below it, can be anywhere above.
+        let is_open = self.at_least && value <= range[1];
+        let known = self.interval_level > 0.0 && !self.grade.has_foreign_part() && !is_open;
+        let overlaps = low <= range[1] && high >= range[0];
+        if (range[0]..=range[1]).contains(&value) {
             if known { Fit::Within } else { Fit::Open }
-        } else if !known || metric.grade == Grade::Unresolved && overlaps {
+        } else if !known || self.grade == Grade::Unresolved && overlaps {
             Fit::Open
-        } else if (value > self.high) == (metric.unit.better() == Better::Lower) {
+        } else if (value > range[1]) == (self.unit.better() == Better::Lower) {
             Fit::Worse
         } else {
             Fit::Better
-        };
-        Some((fit, value / self.value))
+        }
     }
 }
 

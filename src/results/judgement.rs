@@ -111,7 +111,7 @@ impl Agreement {
         }
     }
 
-    /// Whether somebody should look at the number again.
+    /// Whether the number needs another look.
     pub fn is_bad(self) -> bool {
         matches!(self, Agreement::Off | Agreement::Doubtful)
     }
@@ -163,7 +163,7 @@ impl JudgedSource {
 }
 
 impl Judgement {
-    /// The numbers that somebody should look at again, each with the name of its file.
+    /// The numbers that need another look, each with the name of its file.
     pub fn bad(&self) -> impl Iterator<Item = (&str, &JudgedNumber)> {
         self.sources.iter().flat_map(|source| {
             source.numbers.iter().filter(|number| number.state.is_bad()).map(|number| (source.name.as_str(), number))

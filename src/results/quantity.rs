@@ -33,6 +33,10 @@ pub enum Unit {
 }
 
 impl Unit {
+    /// All of them.
+    pub const ALL: [Unit; 7] =
+        [Unit::Nanoseconds, Unit::Hertz, Unit::Bytes, Unit::BytesPerSecond, Unit::Cycles, Unit::Ticks, Unit::One];
+
     /// The symbol that stands behind a number.
     pub fn symbol(self) -> &'static str {
         match self {
@@ -329,9 +333,7 @@ mod tests {
 
     #[test]
     fn every_unit_serialises_as_its_symbol() {
-        for unit in
-            [Unit::Nanoseconds, Unit::Hertz, Unit::Bytes, Unit::BytesPerSecond, Unit::Cycles, Unit::Ticks, Unit::One]
-        {
+        for unit in Unit::ALL {
             assert_eq!(serde_json::to_value(unit).unwrap(), unit.symbol());
         }
     }

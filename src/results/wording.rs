@@ -67,7 +67,14 @@ fn with_decimals(value: f64, places: i32) -> String {
 
 /// Factor and symbol of the scale in which a number is read best.
 fn scale(value: f64, unit: Unit) -> (f64, &'static str) {
-    let scales: &[(f64, &'static str)] = match unit {
+    let scales = scales(unit);
+    // 999.96 of one unit prints as 1000 with four digits: it belongs to the next.
+    scales.iter().rev().find(|(scale, _)| value.abs() >= scale * 0.999_95).copied().unwrap_or(scales[0])
+}
+
+/// The scales of a unit, from the smallest.
+fn scales(unit: Unit) -> &'static [(f64, &'static str)] {
+    match unit {
         Unit::Nanoseconds => &TIMES,
         Unit::Hertz => &FREQUENCIES,
         Unit::Bytes => &SIZES,
@@ -75,9 +82,13 @@ fn scale(value: f64, unit: Unit) -> (f64, &'static str) {
         Unit::Cycles => &[(1.0, "cycles")],
         Unit::Ticks => &[(1.0, "ticks")],
         Unit::One => &[(1.0, "")],
-    };
-    // 999.96 of one unit prints as 1000 with four digits: it belongs to the next.
-    scales.iter().rev().find(|(scale, _)| value.abs() >= scale * 0.999_95).copied().unwrap_or(scales[0])
+    }
+}
+
+/// The ways to write a unit, from the smallest.
+pub fn unit_symbols(unit: Unit) -> Vec<&'static str> {
+    let symbols = scales(unit).iter().map(|(_, symbol)| *symbol);
+    symbols.map(|symbol| if symbol.is_empty() { unit.symbol() } else { symbol }).collect()
 }
 
 const KIB: f64 = 1024.0;

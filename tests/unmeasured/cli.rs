@@ -433,3 +433,52 @@ fn nothing_is_written_beside_what_was_asked_for() {
         assert_eq!(fs::read_dir(here.path()).unwrap().count(), 0, "{words:?} wrote something");
     }
 }
+
+#[test]
+fn own_predictions_have_a_form_and_are_refused_before_anything_is_measured() {
+    let blank = data(&["predict", "--blank"]);
+    for chapter in experiments::chapters() {
+        assert!(blank.contains(&format!("\n# ── {chapter} ─")), "{chapter} in {blank}");
+    }
+    let of_os = data(&["predict", "os", "--blank"]);
+    assert!(of_os.contains("\n# system call, ") && !of_os.contains("\"memory."), "{of_os}");
+    let count = |form: &str| form.matches("[[prediction]]").count();
+    assert!((2..count(&blank)).contains(&count(&of_os)), "{of_os}");
+    assert!(count(&data(&["predict", "os", "--blank", "--all"])) > 3 * count(&of_os));
+    refusal(&["predict", "--blank", "--json"]);
+
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("mine.toml");
+    let path = file.to_str().unwrap();
+    let words = ["run", "--dry-run", "--predictions", path];
+    assert!(refusal(&words).contains("cannot read the predictions"));
+    fs::write(&file, &blank).unwrap();
+    assert!(refusal(&words).contains("each entry is blank"));
+    let fields = "value = \"\"\nlow = \"\"\nhigh = \"\"\nreason = \"\"";
+    let filled = "value = 5\nlow = 1\nhigh = 9\nreason = \"a guess\"";
+    fs::write(&file, of_os.replace(fields, filled)).unwrap();
+    assert!(data(&words).contains("os.system_call"));
+    fs::write(&file, of_os.replacen(fields, &filled.replace("= 9", "= 4"), 1)).unwrap();
+    let complaint = refusal(&words);
+    let line = 1 + of_os.lines().position(|line| line.starts_with("metric")).unwrap();
+    assert!(complaint.contains(&format!("line {line}: ")) && complaint.contains("outside its range"), "{complaint}");
+    let run = place.path().join("run");
+    let words = ["run", "os.signal", "--quick", "--predictions", path, "-o", run.to_str().unwrap()];
+    assert!(refusal(&words).contains("outside its range") && !run.exists());
+    refusal(&["run", "--resume", run.to_str().unwrap(), "--predictions", path]);
+}
+
+#[test]
+fn a_report_can_leave_its_analysis_out_and_show_it_later() {
+    let run = finished_run().to_str().unwrap();
+    let report = |words: &[&str]| data(&[&["report", run], words].concat());
+    let verdict = "Verdict. ";
+    assert!(report(&[]).contains(verdict) && !report(&["--hide-analysis"]).contains(verdict));
+    for format in ["html", "summary"] {
+        let [shown, hidden] = [&["--format", format][..], &["--format", format, "--hide-analysis"]]
+            .map(|words| data(&[&["report", run], words].concat()));
+        assert!(hidden.len() < shown.len() && hidden.contains("measured"), "{format}");
+    }
+    assert!(report(&[]).contains(verdict));
+    assert!(refusal(&["report", run, "--hide-analysis", "--format", "json"]).contains("this format has data"));
+}

@@ -337,7 +337,7 @@ fn composed(page: &Page) -> Vec<String> {
             Piece::Alarm(words) => found.push(words.clone()),
             Piece::Table(table) => found.push(table.caption.clone()),
             Piece::Drawing(drawing) => found.extend([drawing.caption.clone(), drawing.alt.clone()]),
-            Piece::Folded { pieces: inside, .. } => pieces.extend(inside),
+            Piece::Analysis(inside) | Piece::Folded { pieces: inside, .. } => pieces.extend(inside),
             Piece::Heading(_) | Piece::Prose(_) | Piece::Literal(_) => {}
         }
     }

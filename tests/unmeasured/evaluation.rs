@@ -117,6 +117,7 @@ pub fn log(change: impl Fn(&mut Launch)) -> Log {
         disturbed_rounds: Vec::new(),
         others_cpus: Vec::new(),
         expectations: Vec::new(),
+        own_predictions: None,
         predictions: Vec::new(),
         launches: launches.collect(),
         resumed: 0,

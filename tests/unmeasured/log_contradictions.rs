@@ -286,3 +286,39 @@ fn a_run_that_died_within_a_launch_and_went_on_is_read() {
     lines.insert(at, finish);
     assert_eq!(read(&lines).unwrap().resumed, 1);
 }
+
+#[test]
+fn own_predictions_stand_once_before_the_first_launch_and_agree_with_themselves() {
+    let own = |value: f64| {
+        let metric = "cpu.loop.overhead";
+        let labels = json!({"code": "registers"});
+        json!({"metric": metric, "labels": labels, "unit": "ns", "value": value, "low": 1.0, "high": 3.0, "reason": "r"})
+    };
+    let record = |predictions: Value| json!({"record": "own_predictions", "author": "Ann", "predictions": predictions});
+    let insert = |lines: &mut Vec<Value>, place: usize, predictions: Value| {
+        lines.insert(place, record(predictions));
+        place
+    };
+    let mut lines = complete();
+    let clock = first(&lines, "clock");
+    insert(&mut lines, clock, json!([own(2.0)]));
+    let read_back = read(&lines).unwrap().own_predictions.unwrap();
+    assert_eq!((read_back.author.as_deref(), read_back.predictions[0].value), (Some("Ann"), 2.0));
+    assert_eq!(read(&complete()).unwrap().own_predictions, None, "an older log has none");
+    refuses(
+        |lines| {
+            let place = first(lines, "launch") + 1;
+            insert(lines, place, json!([own(2.0)]))
+        },
+        "own predictions after the first launch",
+    );
+    refuses(
+        |lines| {
+            insert(lines, clock, json!([own(2.0)]));
+            insert(lines, clock, json!([own(2.0)])) + 1
+        },
+        "a second list of own predictions",
+    );
+    refuses(|lines| insert(lines, clock, json!([own(2.0), own(2.5)])), "a second own prediction");
+    refuses(|lines| insert(lines, clock, json!([own(4.0)])), "range is not in order");
+}

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::report::{golden, real};
 use crate::support::runs::{output, text, told};
 use sysdyno::testing::assemble;
-use sysdyno::testing::report::page::Piece;
+use sysdyno::testing::report::page::{Analysis, Piece};
 use sysdyno::testing::report::reference::ReferenceRun;
 use sysdyno::testing::report::{content, html, markdown, screen};
 use sysdyno::testing::results::compact::Compact;
@@ -22,7 +22,7 @@ fn a_reference_of_another_machine_is_on_the_screen_and_in_the_ladder() {
     let other = record("guest-golden-cove-2cpu");
     let reference = ReferenceRun::of(&Compact::of(&other), real()).unwrap();
     assert!(reference.name().starts_with(&other.run.id) && reference.name().contains("another machine"));
-    let shown = screen::plain(&screen::screen(real(), None, Some(&reference)));
+    let shown = screen::plain(&screen::screen(real(), None, Some(&reference), Analysis::Shown));
     assert!(shown.lines().count() <= 20, "{shown}");
     // Both measured main memory, in other amounts of it.
     assert!(!shown.lines().any(|line| line.starts_with("memory ") && line.ends_with('–')), "{shown}");
@@ -88,7 +88,7 @@ fn the_columns_of_a_cost_never_touch() {
     let (own, other) = (with(2.48e9, "one"), with(2.45e9, "other"));
     let reference = ReferenceRun::of(&Compact::of(&other), &own).unwrap();
     for reference in [None, Some(&reference)] {
-        let shown = screen::plain(&screen::screen(&own, Some(160), reference));
+        let shown = screen::plain(&screen::screen(&own, Some(160), reference, Analysis::Shown));
         let row = shown.split("memory read").nth(1).unwrap();
         let words: Vec<&str> = row.split_whitespace().take(4).collect();
         assert_eq!(words[..3], ["2.48", "GB/s", "22"], "{shown}");

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use crate::support::runs::{finished_run, output, told};
 use html5gum::{Token, Tokenizer};
+use sysdyno::testing::report::page::Analysis;
 use sysdyno::testing::report::{content, csv, html, json, markdown, screen, terminal, text};
 use sysdyno::testing::results::document::{CheckOutcome, Document, Grade, Metric, Outcome};
 use sysdyno::testing::results::log::{self, Log};
@@ -343,7 +344,7 @@ fn the_report_is_small_and_its_appendix_has_the_rest() {
 #[test]
 fn the_screen_leaves_room_for_its_place_and_a_prompt_at_every_width() {
     for width in [40, 60, 80, 100, 120, 160, 200] {
-        let shown = screen::plain(&screen::screen(real(), Some(width), None));
+        let shown = screen::plain(&screen::screen(real(), Some(width), None, Analysis::Shown));
         let lines: Vec<&str> = shown.lines().collect();
         assert!((9..=20).contains(&lines.len()), "{width}: {} lines\n{shown}", lines.len());
         assert!(lines.iter().all(|line| line.chars().count() <= usize::from(width)), "{width}:\n{shown}");
@@ -357,7 +358,7 @@ fn the_screen_says_what_a_mark_means_where_it_is() {
         let mut document = golden("complete");
         let metrics = document.experiments.iter_mut().flat_map(|section| &mut section.metrics);
         metrics.filter(|metric| named(metric)).for_each(|metric| metric.grade = Grade::Disturbed);
-        screen::plain(&screen::screen(&document, None, None))
+        screen::plain(&screen::screen(&document, None, None, Analysis::Shown))
     };
     let marks = |shown: &str| (shown.contains("  !"), shown.replace('\n', " ").contains("! disturbed"));
     assert_eq!(marks(&with(&|_| false)), (false, false));

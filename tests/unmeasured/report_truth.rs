@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 
 use crate::report::{assert_sound, golden, real, record};
 use sysdyno::testing::assemble;
+use sysdyno::testing::report::page::Analysis;
 use sysdyno::testing::report::{content, html, markdown, screen, terminal, text};
 use sysdyno::testing::results::document::{Block, Document, Grade, Metric, Outcome};
 use sysdyno::testing::results::score::Standing;
@@ -145,7 +146,7 @@ pub fn assert_true(document: &Document, how: &str) {
         markdown::render(&page),
         text::render(&page, None),
         terminal::summary(document, None),
-        screen::plain(&screen::screen(document, None, None)),
+        screen::plain(&screen::screen(document, None, None, Analysis::Shown)),
         html::render(&content::brief(document, None, content::OtherPages::Beside)),
     ] {
         let nonsense = text.lines().find(|line| line.contains("NaN") || line.contains(" inf "));

@@ -16,6 +16,7 @@ use crate::results::wording::{capital, count, duration};
 /// The main document of a run, with the costs of a reference run next to its own if there is one.
 pub fn brief(document: &Document, reference: Option<&ReferenceRun>, others: OtherPages) -> Page {
     let mut parts = vec![front(document, reference), costs(document, others)];
+    parts.extend(super::own_predictions::part(document));
     parts.extend(super::other_machines::part(document));
     parts.extend([machine(document), method(document)]);
     let mut chapter = String::new();
@@ -41,7 +42,7 @@ fn front(document: &Document, reference: Option<&ReferenceRun>) -> PagePart {
     for alarm in super::front::alarms(document) {
         part.add(Piece::Alarm(alarm));
     }
-    part.add(Piece::Paragraph(vec![Span::strong("Verdict. "), Span::plain(verdict(document))]));
+    part.add(Piece::Analysis(vec![Piece::Paragraph(vec![Span::strong("Verdict. "), Span::plain(verdict(document))])]));
     part.add(Piece::Paragraph(vec![Span::strong("Confidence. "), Span::plain(certainty(document))]));
     for (found, number) in document.highlights.iter().zip(1..) {
         let mut spans = vec![Span::strong(format!("{number}. {}", found.text))];
@@ -52,7 +53,7 @@ fn front(document: &Document, reference: Option<&ReferenceRun>) -> PagePart {
             spans.push(Span::plain(" "));
             spans.push(Span::link("Details", &super::anchor(&found.section)));
         }
-        part.add(Piece::Paragraph(spans));
+        part.add(Piece::Analysis(vec![Piece::Paragraph(spans)]));
     }
     if let Some(ladder) = cost_ladder::drawing(document, reference) {
         part.add(Piece::Drawing(Box::new(ladder)));

@@ -13,8 +13,7 @@ pub(super) fn part(document: &Document) -> PagePart {
     part.add(Piece::Table(facts(document)));
     part.say(trust(document));
     if !document.highlights.is_empty() {
-        part.head("Main findings");
-        part.add(Piece::List(
+        let found = Piece::List(
             document
                 .highlights
                 .iter()
@@ -34,7 +33,8 @@ pub(super) fn part(document: &Document) -> PagePart {
                     spans
                 })
                 .collect(),
-        ));
+        );
+        part.add(Piece::Analysis(vec![Piece::Heading("Main findings".to_owned()), found]));
     }
     part
 }

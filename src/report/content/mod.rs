@@ -19,6 +19,7 @@ pub mod mesh;
 mod methodology;
 mod operation;
 mod other_machines;
+mod own_predictions;
 mod published_comparison;
 pub mod run_screen;
 mod section;

@@ -29,7 +29,7 @@ pub(super) fn part(section: &Section, document: &Document, others: OtherPages) -
     let predicted = shown.iter().filter_map(|metric| Some((*metric, metric.prediction.as_ref()?)));
     let sums: Vec<Vec<Span>> = predicted.take(SUMS).map(|(metric, found)| worked(metric, found)).collect();
     if !sums.is_empty() {
-        part.add(Piece::List(sums));
+        part.add(Piece::Analysis(vec![Piece::List(sums)]));
     }
     let heads = ["result", ">measured", ">±", ">predicted", ">ratio", "verdict"];
     let mut table = Table::new(&caption(section, shown.len()), &heads);
@@ -48,7 +48,7 @@ pub(super) fn part(section: &Section, document: &Document, others: OtherPages) -
         part.add(Piece::Drawing(Box::new(drawing)));
     }
     for text in analysis(section) {
-        part.say(text.clone());
+        part.explain(text.clone());
     }
     if let Some(trap) = text("What could fool us").and_then(first_item) {
         part.add(Piece::Prose(format!("**Trap.** {trap}")));

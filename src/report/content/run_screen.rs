@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::verdict::verdict;
-use crate::report::page::{Cell, Tone};
+use crate::report::page::{Analysis, Cell, Tone};
 use crate::report::reference::ReferenceRun;
 use crate::report::screen::{Line, WIDTH, cut, folded, plain, row};
 use crate::results::document::{Cost, Document, Grade, Highlight, HighlightKind, Metric, Outcome, Section};
@@ -48,20 +48,34 @@ pub fn in_one_line(document: &Document, place: &Path) -> String {
 }
 
 /// The screen of a run. The values of a reference run take the place of the predicted ones.
-pub fn screen(document: &Document, width: Option<u16>, reference: Option<&ReferenceRun>) -> Vec<Line> {
-    let lines = laid_out(document, width, reference, false);
+pub fn screen(
+    document: &Document,
+    width: Option<u16>,
+    reference: Option<&ReferenceRun>,
+    analysis: Analysis,
+) -> Vec<Line> {
+    let lines = laid_out(document, width, reference, analysis, false);
     // Said where the mark is: the words take the room of two costs.
     let is_mark = |cell: &Cell| cell.tone == Tone::Bad && cell.text.trim_start().starts_with('!');
-    if lines.iter().flatten().any(is_mark) { laid_out(document, width, reference, true) } else { lines }
+    if lines.iter().flatten().any(is_mark) { laid_out(document, width, reference, analysis, true) } else { lines }
 }
 
 /// The screen, with the meaning of the mark for what others had a part in or without it.
-fn laid_out(document: &Document, width: Option<u16>, reference: Option<&ReferenceRun>, marked: bool) -> Vec<Line> {
+fn laid_out(
+    document: &Document,
+    width: Option<u16>,
+    reference: Option<&ReferenceRun>,
+    analysis: Analysis,
+    marked: bool,
+) -> Vec<Line> {
     let wide = usize::from(width.unwrap_or(WIDTH)).max(40);
     let took = took(document);
     let about = cut(&document.machine.short_line(), wide.saturating_sub(took.chars().count() + 2));
     let mut above = vec![vec![Cell::toned(format!("{about}  {took}"), Tone::Strong)]];
-    above.extend(folded(&verdict(document), wide, "", Tone::Plain, VERDICT));
+    if analysis == Analysis::Shown {
+        above.extend(folded(&verdict(document), wide, "", Tone::Plain, VERDICT));
+    }
+    above.extend(document.own_score_line().into_iter().flat_map(|line| folded(&line, wide, "", Tone::Plain, 1)));
     let certainty = format!("{} {}", intervals(document), document.disturbed_by());
     above.extend(folded(&certainty, wide, "", Tone::Plain, 4));
     let mut end: Vec<Line> =
@@ -79,7 +93,8 @@ fn laid_out(document: &Document, width: Option<u16>, reference: Option<&Referenc
     // Where little room is left, whole insights make way.
     let room = LINES.saturating_sub(above.len() + end.len() + FEWEST_ROWS + 1);
     let mut below: Vec<Line> = Vec::new();
-    for (found, number) in insights(document).iter().zip(1..) {
+    let insights = if analysis == Analysis::Shown { insights(document) } else { Vec::new() };
+    for (found, number) in insights.iter().zip(1..) {
         let lines = insight(found, &format!("{number} "), wide);
         if below.len() + lines.len() <= room {
             below.extend(lines);

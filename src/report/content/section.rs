@@ -94,7 +94,8 @@ fn prediction(part: &mut PagePart, section: &Section, text: Option<&String>) {
         part.say("This run predicted no result.");
     }
     if !headline.is_empty() {
-        part.add(Piece::List(headline.iter().take(MOST_SUMS).map(|(metric, found)| worked(metric, found)).collect()));
+        let sums = headline.iter().take(MOST_SUMS).map(|(metric, found)| worked(metric, found)).collect();
+        part.add(Piece::Analysis(vec![Piece::List(sums)]));
         let summary = format!("Terms of {}", count(headline.len() as u64, "headline result", "headline results"));
         part.add(Piece::Folded { summary, pieces: vec![Piece::Table(table(&headline))] });
     }
@@ -355,10 +356,12 @@ fn analysis(part: &mut PagePart, section: &Section) {
     if section.analysis.is_empty() && section.misses.is_empty() {
         return;
     }
-    part.head("Analysis");
+    let head = Piece::Heading("Analysis".to_owned());
+    let has_table = section.analysis.iter().any(|block| matches!(block, Block::Table { .. }));
+    part.add(if has_table { head } else { Piece::Analysis(vec![head]) });
     for block in &section.analysis {
         match block {
-            Block::Paragraph(text) => part.say(text.clone()),
+            Block::Paragraph(text) => part.explain(text.clone()),
             Block::Table { caption, columns, rows } => {
                 // Whole columns of numbers stand on the right.
                 let number = |index: usize| {
@@ -380,7 +383,7 @@ fn analysis(part: &mut PagePart, section: &Section) {
             }
         }
     }
-    section.misses.iter().for_each(|text| part.say(text.clone()));
+    section.misses.iter().for_each(|text| part.explain(text.clone()));
 }
 
 #[cfg(test)]

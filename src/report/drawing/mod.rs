@@ -20,6 +20,7 @@ use plotters::prelude::{ChartBuilder, IntoDrawingArea};
 use plotters::style::{Color, IntoFont, TRANSPARENT, TextStyle};
 
 use super::table::Table;
+use crate::results::wording::capital;
 use axis::PlotAxis;
 use canvas::{AXIS, Canvas, GRID, Ink, TEXT, escaped};
 
@@ -98,6 +99,17 @@ pub enum Plot {
     Heat(HeatPlot),
     /// Small series next to each other, each with an axis.
     Panels(PanelPlot),
+}
+
+impl Plot {
+    /// What is drawn, by the names of its axes. None for those of several runs.
+    pub fn subject(&self) -> Option<String> {
+        match self {
+            Plot::Curves(plot) => Some(capital(&format!("{} by {}", plot.y.label, plot.x.label))),
+            Plot::Rows(plot) => Some(capital(&plot.label)),
+            Plot::Strips(_) | Plot::Heat(_) | Plot::Panels(_) => None,
+        }
+    }
 }
 
 impl Drawing {

@@ -10,6 +10,7 @@ use crate::machine::{Fact, Machine};
 use crate::results::between::History;
 use crate::results::evidence::Evidence;
 use crate::results::expectation::Expectation;
+use crate::results::own_prediction::OwnPredictions;
 use crate::results::peer::Peer;
 use crate::results::prediction::Prediction;
 use crate::results::problem::Problem;
@@ -51,6 +52,7 @@ struct LogParts {
     disturbed_rounds: Vec<u32>,
     others_cpus: Vec<f64>,
     expectations: Option<Vec<Expectation>>,
+    own_predictions: Option<OwnPredictions>,
     predictions: Vec<(String, Prediction)>,
     launches: Vec<Launch>,
     resumed: u32,
@@ -93,6 +95,7 @@ impl LogBuilder {
                 once(&mut self.log.steps, steps, "plan")
             }
             Record::Expectations { expectations } => self.expect(expectations),
+            Record::OwnPredictions(own) => self.accept_own(own),
             Record::Prediction { experiment, prediction } => self.predict(experiment, prediction),
             Record::Launch { launch, round, experiment, at, first } => self.begin(launch, round, experiment, at, first),
             Record::Series { launch, experiment, series } => self.sample(launch, experiment, series),
@@ -169,6 +172,17 @@ impl LogBuilder {
             return Err(format!("an expectation of {} whose range is not in order", wrong.cost));
         }
         once(&mut self.log.expectations, expectations, "list of expectations")
+    }
+
+    /// A person may have seen what was measured.
+    fn accept_own(&mut self, own: OwnPredictions) -> Result<(), String> {
+        if !self.numbers.is_empty() {
+            return Err("own predictions after the first launch".to_owned());
+        }
+        if let Some(why) = own.contradiction() {
+            return Err(why);
+        }
+        once(&mut self.log.own_predictions, own, "list of own predictions")
     }
 
     fn predict(&mut self, experiment: String, prediction: Prediction) -> Result<(), String> {
@@ -279,6 +293,7 @@ impl LogBuilder {
             disturbed_rounds: log.disturbed_rounds,
             others_cpus: log.others_cpus,
             expectations: log.expectations.unwrap_or_default(),
+            own_predictions: log.own_predictions,
             predictions: log.predictions,
             launches: log.launches,
             resumed: log.resumed,

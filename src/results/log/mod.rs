@@ -17,6 +17,7 @@ use sha2::{Digest, Sha256};
 use super::between::History;
 use super::evidence::Evidence;
 use super::expectation::Expectation;
+use super::own_prediction::OwnPredictions;
 use super::peer::Peer;
 use super::prediction::Prediction;
 use super::problem::Problem;
@@ -148,6 +149,8 @@ pub enum Record {
         /// One for each cost and ground.
         expectations: Vec<Expectation>,
     },
+    /// What a person predicts, written before the first launch.
+    OwnPredictions(OwnPredictions),
     /// A launch begins.
     Launch {
         /// Number of the launch in this run, from 1.
@@ -295,6 +298,8 @@ pub struct Log {
     pub others_cpus: Vec<f64>,
     /// What costs are on other machines.
     pub expectations: Vec<Expectation>,
+    /// What a person predicts, if the run was given that.
+    pub own_predictions: Option<OwnPredictions>,
     /// Predictions with their experiments, in the order in which they were written.
     pub predictions: Vec<(String, Prediction)>,
     /// Launches in the order in which they ran.

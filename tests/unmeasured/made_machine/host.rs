@@ -17,6 +17,7 @@ use sysdyno::testing::report::screen;
 use sysdyno::testing::results::document::{Document, Grade, Outcome};
 use sysdyno::testing::results::evidence::Evidence;
 use sysdyno::testing::results::log::{self, Header, Launch, Log, Record};
+use sysdyno::testing::results::own_prediction::OwnPredictions;
 use sysdyno::testing::results::problem::Problem;
 use sysdyno::testing::results::quantity::Unit;
 use sysdyno::testing::results::series::Series;
@@ -163,6 +164,18 @@ impl Host for ReplayedHost<'_> {
 
 /// Conducts a run on a host that is like the one of a log.
 fn conducted(place: &Path, like: &Log, host: &mut dyn Host, profile: Profile, seed: u64) -> Document {
+    conducted_with(place, like, host, profile, seed, None)
+}
+
+/// The same with the predictions of a person.
+fn conducted_with(
+    place: &Path,
+    like: &Log,
+    host: &mut dyn Host,
+    profile: Profile,
+    seed: u64,
+    own_predictions: Option<OwnPredictions>,
+) -> Document {
     let mut setup = Setup::logged(like);
     (setup.profile, setup.seed, setup.room) = (profile, seed, Ok(1 << 40));
     let is_there = |id: &str| like.launches.iter().any(|launch| launch.experiment == id && launch.succeeded());
@@ -174,7 +187,7 @@ fn conducted(place: &Path, like: &Log, host: &mut dyn Host, profile: Profile, se
     let plan = plan::plan(&known, &setup, None).unwrap();
     let header = Header { seed, profile: setup.profile.name().to_owned(), ..like.header.clone() };
     let (directory, writer) = RunDirectory::create(place, &header).unwrap();
-    let recording = Recording { directory, writer, resumed: None, history: None };
+    let recording = Recording { directory, writer, resumed: None, history: None, own_predictions };
     let clock = like.clock.clone().unwrap();
     run_on(host, &setup, &plan, clock, recording, &Interrupt::watch().unwrap()).unwrap().document
 }
@@ -340,6 +353,17 @@ fn the_verdict_names_a_cost_that_is_unusual_for_the_kind() {
     assert!(disturbed.starts_with("No cost is known well enough to compare with AMD Zen"), "{disturbed}");
     let (slow, _) = verdict("slow", 4.0);
     assert!(slow.contains(", slower: signal ") && slow.contains(", slow: signal "), "{slow}");
+}
+
+/// A quick run of two chapters of the made machine with the predictions of a person.
+pub(super) fn quick_run_with(place: &Path, own: OwnPredictions) -> Document {
+    let mut described = description().clone();
+    let is_wanted =
+        |id: &str| id.starts_with("cpu.") || ["os.system_call", "os.context_switch", "os.signal"].contains(&id);
+    described.launches.retain(|launch| is_wanted(&launch.experiment));
+    let noise = Noise::of(Hour::Calm, 5);
+    let mut host = MadeHost { described: description(), noise, seconds: 0.0, trouble: false };
+    conducted_with(place, &described, &mut host, Profile::Quick, 5, Some(own))
 }
 
 /// Default runs of real machines, by name: the logs in `tests/made/runs`, which `gzip -9n` made of theirs.

@@ -8,6 +8,7 @@ mod calibration;
 mod described;
 mod host;
 mod lmbench;
+mod own_predictions;
 mod proofs;
 mod truths;
 
