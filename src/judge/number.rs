@@ -296,7 +296,7 @@ pub fn blank() -> String {
         found.map_or("", |publication| publication.unit.symbol())
     };
     let rows = costs::asked().map(|asked| format!("\"{}\",,{},,,\n", asked.name, unit_of(asked.figure.metric())));
-    "# One number a line. Lines without a value are left out. Units are ns, µs, ms, s, cycles, B, KiB, MB/s and the like.\n\
+    "# One number a line. Lines without a value are left out. Units are ns, µs, ms, s, cycles, B, KiB and MB/s.\n\
      # A name can be a metric with labels, as in \"os.system_call.time call=getppid\".\n\
      name,value,unit,deviation,trials,note\n"
         .to_owned()

@@ -294,7 +294,7 @@ fn own_predictions_stand_once_before_the_first_launch_and_agree_with_themselves(
         let labels = json!({"code": "registers"});
         json!({"metric": metric, "labels": labels, "unit": "ns", "value": value, "low": 1.0, "high": 3.0, "reason": "r"})
     };
-    let record = |predictions: Value| json!({"record": "own_predictions", "author": "Ann", "predictions": predictions});
+    let record = |predictions: Value| json!({"record": "own_predictions", "author": "group 7", "predictions": predictions});
     let insert = |lines: &mut Vec<Value>, place: usize, predictions: Value| {
         lines.insert(place, record(predictions));
         place
@@ -303,7 +303,7 @@ fn own_predictions_stand_once_before_the_first_launch_and_agree_with_themselves(
     let clock = first(&lines, "clock");
     insert(&mut lines, clock, json!([own(2.0)]));
     let read_back = read(&lines).unwrap().own_predictions.unwrap();
-    assert_eq!((read_back.author.as_deref(), read_back.predictions[0].value), (Some("Ann"), 2.0));
+    assert_eq!((read_back.author.as_deref(), read_back.predictions[0].value), (Some("group 7"), 2.0));
     assert_eq!(read(&complete()).unwrap().own_predictions, None, "an older log has none");
     refuses(
         |lines| {

@@ -278,7 +278,7 @@ mod tests {
         let blank = clock("value = \"\"\nlow = \" \"\nhigh = \"\"\nreason = \"\"");
         let disk = "unit = \"GB/s\"\nvalue = 1\nlow = 0.5\nhigh = 2\nreason = \"\"\"a\n copy\"\"\"";
         let text = format!(
-            "author = \" Ann  Bee\"\n{blank}{}{}{}",
+            "author = \" group  7\"\n{blank}{}{}{}",
             clock(RANGE),
             entry("nothing.at_all", ""),
             entry(
@@ -287,7 +287,7 @@ mod tests {
             ),
         );
         let read = read(&text).unwrap();
-        assert_eq!(read.author.as_deref(), Some("Ann Bee"));
+        assert_eq!(read.author.as_deref(), Some("group 7"));
         let found: Vec<_> =
             read.predictions.iter().map(|own| (own.unit, own.low, own.value, own.high, own.reason.as_str())).collect();
         let expected =
@@ -305,7 +305,7 @@ mod tests {
         for (text, line, what) in [
             (String::new(), 0, "each entry is blank"),
             (clock("value = \"\""), 0, "each entry is blank"),
-            ("author = Ann\n".to_owned(), 1, ""),
+            ("author = group\n".to_owned(), 1, ""),
             (clock("value =\n"), 5, ""),
             (clock("value = \"fifty\""), 5, "'fifty' is not a number"),
             (clock("value = \"50 ns\""), 5, "'50 ns' is not a number"),

@@ -23,7 +23,7 @@ fn filled([low, value, high]: [f64; 3]) -> OwnPredictions {
     let setup = Setup { room: Ok(1 << 40), ..Setup::logged(description()) };
     let blank = form(experiments::TABLE, &setup, Shown::Costs);
     let fields = format!("value = {value:?}\nlow = {low:?}\nhigh = {high:?}\nreason = \"<b>all</b> alike\"");
-    let text = blank.replace(FIELDS, &fields).replace("author = \"\"", "author = \"Ann\"");
+    let text = blank.replace(FIELDS, &fields).replace("author = \"\"", "author = \"group 7\"");
     OwnFile::parse("mine.toml", &text).unwrap().of_machine(&setup).unwrap()
 }
 
@@ -61,11 +61,11 @@ fn own_predictions_go_from_the_form_to_the_report() {
     assert_valid(&validator("result.schema.json"), &value, "the result");
     let metrics = value["experiments"].as_array().unwrap().iter().flat_map(|one| one["metrics"].as_array().unwrap());
     let with_own = metrics.filter(|metric| metric["own_prediction"]["reason"] == "<b>all</b> alike").count();
-    assert_eq!((with_own, &value["own_predictions"]["author"]), (scored.len(), &Value::from("Ann")));
+    assert_eq!((with_own, &value["own_predictions"]["author"]), (scored.len(), &Value::from("group 7")));
 
     let words = brief(&document, Analysis::Shown);
     let summary = document.own_score_text().unwrap();
-    assert!(words.contains("Your predictions (Ann)") && words.contains(&summary), "{words}");
+    assert!(words.contains("Your predictions (group 7)") && words.contains(&summary), "{words}");
     assert_eq!(words.matches("Your reason: <b>all</b> alike").count(), scored.len());
     assert!(!words.contains("Where your predictions differ"), "each is inside");
     let page = content::brief(&document, None, content::OtherPages::OnDemand);
