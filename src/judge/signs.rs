@@ -367,7 +367,7 @@ pub fn other_placement(case: &Case<'_>) -> Option<Evidence> {
 }
 
 pub fn other_variant(case: &Case<'_>) -> Option<Evidence> {
-    let keys = ["how", "by", "call", "kind", "phase", "resident"];
+    let keys = ["how", "by", "kind", "phase", "resident"];
     let others = keys.into_iter().flat_map(|key| case.with_another(key).map(move |found| (key, found)));
     let is_it = |found: f64| case.is_near(case.in_unit(found), 0.12);
     let (key, found) = others.into_iter().find(|(_, found)| is_it(found.value)).filter(|_| case.is_off())?;

@@ -366,7 +366,6 @@ pub const TRAPS: &[Trap] = &[
         of: &[
             "os.process_creation.",
             "os.thread_creation.",
-            "os.system_call.time",
             "memory.page_fault.time",
             "network.connection.",
         ],
