@@ -308,12 +308,7 @@ pub fn device_counters(number: &str) -> Option<DeviceCounters> {
     let text = std::fs::read_to_string(format!("/sys/dev/block/{number}/stat")).ok()?;
     let fields: Vec<u64> = text.split_whitespace().filter_map(|field| field.parse().ok()).collect();
     let field = |place: usize| fields.get(place).copied();
-    Some(DeviceCounters {
-        reads: field(0)?,
-        read_bytes: field(2)? * SECTOR,
-        writes: field(4)?,
-        in_flight: field(8)?,
-    })
+    Some(DeviceCounters { reads: field(0)?, read_bytes: field(2)? * SECTOR, writes: field(4)?, in_flight: field(8)? })
 }
 
 #[cfg(test)]

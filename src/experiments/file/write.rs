@@ -183,8 +183,15 @@ const LAUNCHES: u32 = 32;
 const FILES: &str = "write-";
 
 /// Writes of each kind.
-const CACHED: Interleaved =
-    Interleaved { name: "write", shots: 100, burst: 10, lead: 1, gap: None, within: Duration::from_millis(100), looks: true };
+const CACHED: Interleaved = Interleaved {
+    name: "write",
+    shots: 100,
+    burst: 10,
+    lead: 1,
+    gap: None,
+    within: Duration::from_millis(100),
+    looks: true,
+};
 /// Of writes that wait for a device, short bursts: a turn is always finished, and a disk that turns takes 20 ms for each.
 const WAITING: Interleaved = Interleaved { burst: 5, within: Duration::from_millis(250), looks: false, ..CACHED };
 
@@ -242,13 +249,13 @@ impl Device {
             return None;
         }
         let read = if let Some(read) = DIRECT_READ.find(by.known) {
-            [read.value; 3]
+            (read.value, read.value, read.value)
         } else {
-            let read = predict_direct(by, super::Order::Random, Prediction::of(TIME, Labels::none(), Unit::Nanoseconds));
-            [read.value, read.low, read.high]
+            let read =
+                predict_direct(by, super::Order::Random, Prediction::of(TIME, Labels::none(), Unit::Nanoseconds));
+            (read.value, read.low, read.high)
         };
-        let WRITE_OVER_READ { value, low, high, .. } = WRITE_OVER_READ;
-        let write = (read[0] * value, read[1] * low, read[2] * high);
+        let write = part(read, WRITE_OVER_READ);
         let device = storage.and_then(|storage| storage.device.as_ref());
         let is_through = device.and_then(|device| device.write_cache.as_deref()) == Some("write through");
         let flush = match DeviceClass::of(machine) {
@@ -276,7 +283,9 @@ fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
         let prediction = Prediction::of(TIME, labels, Unit::Nanoseconds);
         let waits = if how.waits() { device.as_ref() } else { None };
         let slow = quantile > 0.5;
-        if how.opened == Writing::PastCache { waiting(waits, how, slow, entered(by, prediction)) } else {
+        if how.opened == Writing::PastCache {
+            waiting(waits, how, slow, entered(by, prediction))
+        } else {
             let cached = into_cache(by, how.appends, prediction);
             let is_called = matches!(how.sync, Sync::Data | Sync::All);
             waiting(waits, how, slow, if is_called { entered(by, cached) } else { cached })
@@ -296,9 +305,11 @@ fn into_cache(by: &PredictionInput<'_>, appends: bool, prediction: Prediction) -
     if !appends {
         return prediction;
     }
-    prediction
-        .software("a new page", cycle.of(PAGE_ALLOCATION.times(1.0)), PAGE_ALLOCATION.basis())
-        .software("room for a block", cycle.of(NEW_BLOCK.times(1.0)), NEW_BLOCK.basis())
+    prediction.software("a new page", cycle.of(PAGE_ALLOCATION.times(1.0)), PAGE_ALLOCATION.basis()).software(
+        "room for a block",
+        cycle.of(NEW_BLOCK.times(1.0)),
+        NEW_BLOCK.basis(),
+    )
 }
 
 /// What a write waits for.
@@ -617,7 +628,10 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
     }
     if let Some(cache) = device.and_then(|device| device.write_cache.as_deref()) {
         let flush = if cache == "write through" { "sends no flush" } else { "sends a flush with each sync" };
-        said.push(format!("The {}{name} claims a write cache of the kind {cache}, so the kernel {flush}.", class.word()));
+        said.push(format!(
+            "The {}{name} claims a write cache of the kind {cache}, so the kernel {flush}.",
+            class.word()
+        ));
     }
     said.into_iter().for_each(|text| findings.say(text));
 }
@@ -648,7 +662,7 @@ mod tests {
         for how in &HOWS {
             let mut block = Buffer::new(BLOCK as usize);
             block.get().fill(7);
-            let mut fire = if how.appends {
+            let mut fire: Fire<'_> = if how.appends {
                 appending(&appended, how.sync, block)
             } else {
                 let Ok(file) = stamped.to_write(how.opened) else { continue };
@@ -662,7 +676,8 @@ mod tests {
                 // From the place after the given one, and after the last the first.
                 let mut found = Buffer::new(4 * BLOCK as usize);
                 stamped.buffered().unwrap().read_exact_at(found.get(), 0).unwrap();
-                let fresh = |number: usize| found.get()[number * BLOCK as usize + STAMP + 1..][..9] == [7; 9];
+                let found = found.get();
+                let fresh = |number: usize| found[number * BLOCK as usize + STAMP + 1..][..9] == [7; 9];
                 assert_eq!([0, 1, 2, 3].map(fresh), [true, false, false, true], "{}", how.name);
             }
         }
