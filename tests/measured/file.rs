@@ -251,7 +251,11 @@ fn a_write_waits_for_its_sync_and_no_other_write_does() {
         let launches = result["experiments"][0]["launches"].as_u64().unwrap() as usize;
         let data_only = syncs.iter().filter(|sync| sync.data_only).count();
         let of_all = syncs.len() - data_only;
-        assert_eq!(data_only - 2 * launches, of_all - 2, "{data_only} of contents, {of_all} of all, {launches} launches");
+        assert_eq!(
+            data_only - 2 * launches,
+            of_all - 2,
+            "{data_only} of contents, {of_all} of all, {launches} launches"
+        );
         assert!(of_all >= 2 * 6 * launches);
         let took: Vec<f64> = syncs.iter().map(|sync| sync.took.as_secs_f64()).collect();
         let [least, most] = [0.02, 0.98].map(|part| quantile(&took, part).unwrap());
@@ -267,7 +271,8 @@ fn a_write_waits_for_its_sync_and_no_other_write_does() {
         };
         for (how, value) in &middle {
             let plain = if how.starts_with("append") { append } else { overwrite };
-            let range = if how.contains("sync") { least..(most + 3.0 * plain).max(1.05 * most) } else { 0.0..least / 2.0 };
+            let range =
+                if how.contains("sync") { least..(most + 3.0 * plain).max(1.05 * most) } else { 0.0..least / 2.0 };
             if !range.contains(value) {
                 return Err(wrong(format!("{how}: {value} s, {range:?} s. A sync took {least} to {most} s")));
             }
