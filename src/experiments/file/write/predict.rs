@@ -15,7 +15,7 @@ constants! {
     /// The same of a block that the file did not have.
     NEW_BLOCK = 2_000.0 in 100.0 ..= 30_000.0 "cycles", "Linux fs/ext4/inode.c, fs/xfs/xfs_iomap.c: delayed allocation reserves a block";
     /// A write of a disk, compared with its read.
-    WRITE_OVER_READ = 1.0 in 0.1 ..= 3.0 "times", "drives take writes into their cache in 10–30 µs. Without one, a write takes as long as a read or longer";
+    DISK_WRITE_OVER_READ = 1.0 in 0.1 ..= 3.0 "times", "drives take writes into their cache in 10–30 µs. Without one, a write takes as long as a read or longer";
     /// Until a solid-state disk has emptied its write cache.
     FLUSH_SOLID = 500_000.0 in 1_000.0 ..= 15_000_000.0 "ns", "drives with protected memory answer at once. Others program flash for 0.3–5 ms";
     /// The same of a disk that turns.
@@ -23,7 +23,7 @@ constants! {
     /// The same of a disk that a hypervisor provides, or of which nothing is known.
     FLUSH_VIRTUAL = 300_000.0 in 1_000.0 ..= 30_000_000.0 "ns", "the host ignores it or syncs a file. Network storage of clouds takes 1–10 ms";
     /// Writes and flushes of a journal that fsync waits for.
-    JOURNAL_COMMITS = 1.0 in 0.01 ..= 4.0 "times", "Linux fs/jbd2/commit.c: blocks, then a commit record behind a flush. None where only contents changed";
+    JOURNAL_COMMITS = 1.0 in 0.0 ..= 4.0 "times", "Linux fs/jbd2/commit.c: blocks, then a commit record behind a flush. None where only contents changed";
     /// The device's part of the slowest of a hundred writes, compared with the median.
     SLOW_WRITE = 3.0 in 1.0 ..= 30.0 "times", "data sheets of server disks: 99 % of writes within 1.2–3 times the typical time. Shared storage and emptied caches take more";
     /// Rate at which a disk reads, compared with its rate of durable writes.
@@ -51,7 +51,7 @@ impl Device {
             let read = predict_direct(by, Order::Random, Prediction::of(TIME, Labels::none(), Unit::Nanoseconds));
             (read.value, read.low, read.high)
         };
-        let write = part(read, WRITE_OVER_READ);
+        let write = part(read, DISK_WRITE_OVER_READ);
         let device = storage.and_then(|storage| storage.device.as_ref());
         let is_through = device.and_then(|device| device.write_cache.as_deref()) == Some("write through");
         let flush = match DeviceClass::of(machine) {
@@ -59,7 +59,7 @@ impl Device {
             DeviceClass::Nvme | DeviceClass::Solid => FLUSH_SOLID,
             _ => FLUSH_VIRTUAL,
         };
-        Some(Device { write, basis: WRITE_OVER_READ.basis(), flush: (!is_through).then_some(flush) })
+        Some(Device { write, basis: DISK_WRITE_OVER_READ.basis(), flush: (!is_through).then_some(flush) })
     }
 }
 
