@@ -161,15 +161,15 @@ pub(super) const ROWS: &[Insight] = &[
         of: &[DURABLE_LATE, ETCD],
         weight: [1.0, 1.0],
         text: "The disk is too slow for etcd: one in a hundred writes with fdatasync takes {0} or more.",
-        why: &[Always("etcd asks for less than 10 ms in 99 of 100 writes of its log (etcd documentation).")],
-        advice: &[Always("Give etcd and other databases with a log a disk of their own, with protected memory.")],
+        why: &[Always("Its documentation asks for less than 10 ms in 99 of 100 writes of the log.")],
+        advice: &[Always("Give databases with a log a separate disk that has protected memory.")],
         ..ROW
     },
     Insight {
         of: &[ETCD, DURABLE_LATE],
         weight: [0.0, 0.0],
         text: "The disk is fast enough for etcd: one in a hundred writes with fdatasync takes {1} or more, and {0} are allowed.",
-        why: &[Always("etcd asks for less than 10 ms in 99 of 100 writes of its log (etcd documentation).")],
+        why: &[Always("Its documentation asks for less than 10 ms in 99 of 100 writes of the log.")],
         advice: &[Always("Measure again with the usual load, because other writes share the disk.")],
         ..ROW
     },

@@ -1,6 +1,6 @@
 //! # Question
 //!
-//! How long does a write of 4 KiB to a file take, how long until it is durable, and how many bytes per second become durable?
+//! How long does a write of 4 KiB to a file take, and how long until it is durable? How many bytes per second become durable?
 //!
 //! # Method
 //!
@@ -15,7 +15,7 @@
 //! - **append_fsync**: append, then fsync(2), which also writes the new length and the place of the block.
 //!
 //! The result is the median over launches of a quantile (p50, p99) of a launch. Where launches have too few writes for p99, several
-//! are one sample. **file.write.rate** is 8 MiB over the time from the first of 8 overwrites to the return of fdatasync(2).
+//! are one sample. The rate (**file.write.rate**) is 8 MiB over the time from the first of 8 overwrites to the return of fdatasync(2).
 //!
 //! Afterwards every block must carry its stamp, and the appended file must have the length of all appends. The device below must have
 //! completed a write for each write that waits for it (`/sys/dev/block`).
@@ -79,7 +79,7 @@ pub const EXPERIMENT: Experiment = Experiment {
         Publication::state(RATE, Unit::BytesPerSecond, "bytes per second from the first write until all are durable")
             .in_summary(),
     ],
-    seconds: |_| 0.1,
+    seconds: |_| 0.2,
     time_out: 120.0,
     memory: |_, _| 10 << 20,
     predict: predict::predict,
