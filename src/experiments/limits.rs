@@ -12,9 +12,9 @@ const BINDING: f64 = 0.75;
 const HIDDEN: f64 = 1.1;
 
 rules! {
-    BINDS: "G34" Remark "`file.read`, `file.contention`, `memory.page_fault`, `network.bandwidth`",
+    BINDS: "G34" Remark "`file.read`, `file.write`, `file.contention`, `memory.page_fault`, `network.bandwidth`",
         "a rate is below {} times each limit that the machine sets on the device or interface", plain(BINDING);
-    HIDES: "G34" Noisy "`file.read`, `file.contention`, `memory.page_fault`, `network.bandwidth`",
+    HIDES: "G34" Noisy "`file.read`, `file.write`, `file.contention`, `memory.page_fault`, `network.bandwidth`",
         "a rate is at most {} times such a limit. Above it a burst hid the limit", plain(HIDDEN);
 }
 
@@ -34,15 +34,27 @@ fn gates(limit: f64, found: f64, named: &str) -> [Gate; 2] {
 /// The gates of reads from the disk of the scratch directory: reads per second, where each is a request of the device, and bytes per
 /// second.
 pub fn of_reads(machine: &Machine, reads: Option<f64>, bytes: f64) -> Vec<Gate> {
+    of_work(machine, |work| match work {
+        LimitedWork::Reads => reads,
+        LimitedWork::ReadBytes => Some(bytes),
+        LimitedWork::Writes | LimitedWork::WrittenBytes => None,
+    })
+}
+
+/// The same of writes.
+pub fn of_writes(machine: &Machine, writes: Option<f64>, bytes: f64) -> Vec<Gate> {
+    of_work(machine, |work| match work {
+        LimitedWork::Writes => writes,
+        LimitedWork::WrittenBytes => Some(bytes),
+        LimitedWork::Reads | LimitedWork::ReadBytes => None,
+    })
+}
+
+fn of_work(machine: &Machine, rate: impl Fn(LimitedWork) -> Option<f64>) -> Vec<Gate> {
     let device = machine.scratch().and_then(|storage| storage.device.as_ref());
     let limits = device.into_iter().flat_map(|device| &device.limits);
     let found = limits.filter_map(|limit| {
-        let rate = match limit.work {
-            LimitedWork::Reads => reads?,
-            LimitedWork::ReadBytes => bytes,
-            LimitedWork::Writes | LimitedWork::WrittenBytes => return None,
-        };
-        Some(gates(limit.per_second as f64, rate, &format!("the limit of {}", limit.text())))
+        Some(gates(limit.per_second as f64, rate(limit.work)?, &format!("the limit of {}", limit.text())))
     });
     found.flatten().collect()
 }

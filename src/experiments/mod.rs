@@ -57,6 +57,7 @@ pub const TABLE: &[&Experiment] = &[
     &network::connection::EXPERIMENT,
     &file::cache_size::EXPERIMENT,
     &file::read::EXPERIMENT,
+    &file::write::EXPERIMENT,
     &file::remote_read::EXPERIMENT,
     &file::contention::EXPERIMENT,
     &file::metadata::EXPERIMENT,

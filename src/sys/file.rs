@@ -101,9 +101,25 @@ pub fn reopened(file: &File, past_cache: bool) -> std::io::Result<File> {
     File::options().read(true).custom_flags(flags).open(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
-/// A file again, to be written past the page cache.
-pub fn reopened_to_write(file: &File) -> io::Result<File> {
-    File::options().write(true).custom_flags(libc::O_DIRECT).open(format!("/proc/self/fd/{}", file.as_raw_fd()))
+/// How a file is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Writing {
+    /// Into the page cache.
+    Cached,
+    /// Past the page cache, by O_DIRECT, which not every file system has.
+    PastCache,
+    /// Into the page cache and on to the device before each write returns (O_DSYNC).
+    Durable,
+}
+
+/// A file again, to be written.
+pub fn reopened_to_write(file: &File, how: Writing) -> io::Result<File> {
+    let flags = match how {
+        Writing::Cached => 0,
+        Writing::PastCache => libc::O_DIRECT,
+        Writing::Durable => libc::O_DSYNC,
+    };
+    File::options().write(true).custom_flags(flags).open(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
 /// Memory aligned as any direct read needs it: to pages.
@@ -273,6 +289,8 @@ pub struct DeviceCounters {
     /// Reads completed.
     pub reads: u64,
     pub read_bytes: u64,
+    /// Writes completed.
+    pub writes: u64,
     /// Requests under way.
     pub in_flight: u64,
 }
@@ -289,7 +307,8 @@ pub fn device_counters(number: &str) -> Option<DeviceCounters> {
     const SECTOR: u64 = 512;
     let text = std::fs::read_to_string(format!("/sys/dev/block/{number}/stat")).ok()?;
     let fields: Vec<u64> = text.split_whitespace().filter_map(|field| field.parse().ok()).collect();
-    Some(DeviceCounters { reads: *fields.first()?, read_bytes: fields.get(2)? * SECTOR, in_flight: *fields.get(8)? })
+    let field = |place: usize| fields.get(place).copied();
+    Some(DeviceCounters { reads: field(0)?, read_bytes: field(2)? * SECTOR, writes: field(4)?, in_flight: field(8)? })
 }
 
 #[cfg(test)]

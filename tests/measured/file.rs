@@ -6,6 +6,7 @@
 //! These need root, as the machinery of the kernel that they use does; whoever runs them without is told so.
 
 use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::Output;
 use std::time::{Duration, Instant};
@@ -208,6 +209,83 @@ fn the_experiment_on_reads_finds_the_time_of_the_device() {
             if !(least..=most).contains(&value) {
                 return Err(wrong(format!("{labels}: {value} B/s, {least} to {most}")));
             }
+        }
+        Ok(())
+    });
+}
+
+/// Seconds of 8 MiB in large writes of a new file and its fdatasync.
+fn own_pass(place: &Path) -> f64 {
+    let (path, bytes) = (place.join("own"), vec![7; MIB as usize]);
+    let file = File::create_new(&path).unwrap();
+    let pass = || {
+        let began = Instant::now();
+        (0..8).for_each(|number| file.write_all_at(&bytes, number * MIB).unwrap());
+        file.sync_data().unwrap();
+        began.elapsed().as_secs_f64()
+    };
+    pass();
+    let median = median(&(0..9).map(|_| pass()).collect::<Vec<f64>>()).unwrap();
+    std::fs::remove_file(path).unwrap();
+    median
+}
+
+#[test]
+fn a_write_waits_for_its_sync_and_no_other_write_does() {
+    own_mounts();
+    let (place, output) = (place(), place());
+    let slow = Slow::mount(place.path(), Duration::ZERO, 2, 300 * MIB);
+    slow.set_sync_delay(Duration::from_millis(4));
+    let mut tries = 0;
+    judged("file.write on a file system whose syncs take 4 ms", || {
+        tries += 1;
+        let before = own_pass(place.path());
+        slow.take_syncs();
+        let output = output.path().join(format!("run-{tries}"));
+        let ran = run(&["file.write"], place.path(), &output);
+        assert!(ended(&ran), "{}", told(&ran));
+        assert!(slow.names().is_empty(), "left behind: {:?}", slow.names());
+        let syncs = slow.take_syncs();
+        let result = result(&output);
+        // Two ways ask for the contents alone, and two for all. A launch has two more of the contents, and the first two of all.
+        let launches = result["experiments"][0]["launches"].as_u64().unwrap() as usize;
+        let data_only = syncs.iter().filter(|sync| sync.data_only).count();
+        let of_all = syncs.len() - data_only;
+        assert_eq!(
+            data_only - 2 * launches,
+            of_all - 2,
+            "{data_only} of contents, {of_all} of all, {launches} launches"
+        );
+        assert!(of_all >= 2 * 6 * launches);
+        let took: Vec<f64> = syncs.iter().map(|sync| sync.took.as_secs_f64()).collect();
+        let [least, most] = [0.02, 0.98].map(|part| quantile(&took, part).unwrap());
+        let found = figures(&result, "file.write.time")?;
+        let middle: Vec<(&str, f64)> = found
+            .iter()
+            .filter(|(labels, _)| labels["quantile"] == "p50")
+            .map(|(labels, value)| (labels["how"].as_str().unwrap(), value / 1e9))
+            .collect();
+        let of = |wanted: &str| middle.iter().find(|(how, _)| *how == wanted).map(|(_, value)| *value);
+        let (Some(overwrite), Some(append)) = (of("overwrite"), of("append")) else {
+            return Err(wrong(format!("{middle:?}")));
+        };
+        for (how, value) in &middle {
+            let plain = if how.starts_with("append") { append } else { overwrite };
+            let range =
+                if how.contains("sync") { least..(most + 3.0 * plain).max(1.05 * most) } else { 0.0..least / 2.0 };
+            if !range.contains(value) {
+                return Err(wrong(format!("{how}: {value} s, {range:?} s. A sync took {least} to {most} s")));
+            }
+        }
+        if middle.iter().filter(|(how, _)| how.contains("sync")).count() != 4 {
+            return Err(wrong(format!("{middle:?}")));
+        }
+        let own = [before, own_pass(place.path())];
+        let rates = figures(&result, "file.write.rate")?;
+        let [(_, rate)] = &rates[..] else { return Err(wrong(format!("{rates:?}"))) };
+        let (time, [fastest, slowest]) = ((8 * MIB) as f64 / rate, [f64::min, f64::max].map(|of| of(own[0], own[1])));
+        if time < least || !(fastest / 2.0..slowest * 2.0).contains(&time) {
+            return Err(wrong(format!("a pass of {time} s, own passes of {own:?} s, syncs of {least} s")));
         }
         Ok(())
     });

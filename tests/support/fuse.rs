@@ -1,5 +1,5 @@
-//! A file system whose every read takes a known time: a server of the kernel's FUSE protocol, with files in memory, so many
-//! workers, and a record of every read that the kernel asked for.
+//! A file system whose every read and sync takes a known time: a server of the kernel's FUSE protocol, with files in memory, so many
+//! workers, and a record of every read and sync that the kernel asked for.
 //!
 //! It speaks just enough of the protocol (linux/fuse.h) for files to be made, written, read, renamed and removed.
 
@@ -42,6 +42,16 @@ impl Asked {
     }
 }
 
+/// A sync that the kernel asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Synced {
+    pub file: u64,
+    /// Whether it was of the contents alone, as fdatasync and O_DSYNC ask for it.
+    pub data_only: bool,
+    /// How long it took from its arrival at a worker to its answer.
+    pub took: Duration,
+}
+
 enum Node {
     Directory(HashMap<Vec<u8>, u64>),
     File(Vec<u8>),
@@ -55,10 +65,12 @@ struct State {
 struct Shared {
     state: Mutex<State>,
     delay: AtomicU64,
+    sync_delay: AtomicU64,
     free: u64,
     /// Bytes that files may have together, and the error that a write beyond them gets.
     quota: Mutex<Option<(u64, i32)>>,
     log: Mutex<Vec<Asked>>,
+    syncs: Mutex<Vec<Synced>>,
     /// Set when the file system goes: workers that still sleep need not answer.
     over: AtomicBool,
 }
@@ -102,9 +114,11 @@ impl Slow {
         let shared = Arc::new(Shared {
             state: Mutex::new(State { nodes: HashMap::from([(ROOT, root)]), next: ROOT + 1 }),
             delay: AtomicU64::new(delay.as_nanos() as u64),
+            sync_delay: AtomicU64::new(0),
             free,
             quota: Mutex::new(None),
             log: Mutex::default(),
+            syncs: Mutex::default(),
             over: AtomicBool::new(false),
         });
         let device = Arc::new(device);
@@ -119,6 +133,16 @@ impl Slow {
     /// Another delay from now on.
     pub fn set_delay(&self, delay: Duration) {
         self.shared.delay.store(delay.as_nanos() as u64, Ordering::SeqCst);
+    }
+
+    /// From now on each sync of a file takes this long.
+    pub fn set_sync_delay(&self, delay: Duration) {
+        self.shared.sync_delay.store(delay.as_nanos() as u64, Ordering::SeqCst);
+    }
+
+    /// The syncs since the last call.
+    pub fn take_syncs(&self) -> Vec<Synced> {
+        std::mem::take(&mut *self.shared.syncs.lock().unwrap())
     }
 
     /// From now on a write gets an error with which files would have more bytes than these together, whatever is said to be free.
@@ -185,11 +209,13 @@ fn work(shared: &Shared, mut device: &File) {
         let head = Words(&request[..count]);
         let (operation, unique, node) = (head.u32(4), head.u64(8), head.u64(16));
         let body = Words(&request[40..count]);
-        if operation == 15 {
-            let delay = Duration::from_nanos(shared.delay.load(Ordering::SeqCst));
-            if !shared.over.load(Ordering::SeqCst) {
-                std::thread::sleep(delay);
-            }
+        let delay = match operation {
+            15 => Some(&shared.delay),
+            20 => Some(&shared.sync_delay),
+            _ => None,
+        };
+        if let Some(delay) = delay.filter(|_| !shared.over.load(Ordering::SeqCst)) {
+            std::thread::sleep(Duration::from_nanos(delay.load(Ordering::SeqCst)));
         }
         let beyond = if operation == 16 { *shared.quota.lock().unwrap() } else { None };
         let answer = {
@@ -213,6 +239,10 @@ fn work(shared: &Shared, mut device: &File) {
                 let asked =
                     Asked { file: node, offset: body.u64(8), size: body.u32(16), came: began, took: began.elapsed() };
                 shared.log.lock().unwrap().push(asked);
+            }
+            if operation == 20 {
+                let synced = Synced { file: node, data_only: body.u32(8) & 1 != 0, took: began.elapsed() };
+                shared.syncs.lock().unwrap().push(synced);
             }
             let _ = device.write(&reply);
         }

@@ -207,6 +207,24 @@ fn costs_are_described_where_they_are_unusual() {
     };
     assert!(channels(900.0).contains("times as long as through a pipe"), "{}", channels(900.0));
     assert!(!channels(500.0).contains("through a pipe"));
+    let writes = |how: &str, quantile: &str, time: f64| (Labels::of([("how", how), ("quantile", quantile)]), time);
+    let early = |direct: f64| {
+        let pair = [writes("direct", "p50", direct), writes("overwrite_fdatasync", "p50", 20_000.0)];
+        found(Unit::Nanoseconds, "file.write.time", pair)
+    };
+    assert!(early(40_000.0).contains("fdatasync does not wait for the disk"), "{}", early(40_000.0));
+    assert!(!early(22_000.0).contains("does not wait"), "{}", early(22_000.0));
+    let log = |slow: f64| {
+        let pair = [writes("overwrite_fdatasync", "p50", 50_000.0), writes("overwrite_fdatasync", "p99", slow)];
+        found(Unit::Nanoseconds, "file.write.time", pair)
+    };
+    for (slow, told, not_told) in
+        [(9.7e6, "fast enough for etcd", "too slow"), (10.3e6, "too slow for etcd", "fast enough")]
+    {
+        assert!(log(slow).contains(told) && !log(slow).contains(not_told), "{}", log(slow));
+    }
+    // The interval has both sides.
+    assert!(!log(10e6).contains("etcd"), "{}", log(10e6));
     let clocks = |read: f64| {
         let of = |method| Labels::of([("method", method)]);
         let costs = [(of("clock_gettime"), read), (of("clock_gettime_syscall"), 100.0)];

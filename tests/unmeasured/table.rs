@@ -64,6 +64,8 @@ const PROMISED: &[(&str, Unit, &[&str])] = &[
     ("file.contention.rate", Unit::BytesPerSecond, &["order", "processes"]),
     ("file.cache_size.bytes", Unit::Bytes, &["mode"]),
     ("file.metadata.time", Unit::Nanoseconds, &["how"]),
+    ("file.write.time", Unit::Nanoseconds, &["how", "quantile"]),
+    ("file.write.rate", Unit::BytesPerSecond, &["how", "bytes"]),
 ];
 
 /// Lower-case words joined by `_`, at least two of them joined by dots.

@@ -1,4 +1,4 @@
-//! The file chapter: the cache, local reads, reads from another machine, and several readers at once.
+//! The file chapter: the cache, local reads and writes, reads from another machine, and several readers at once.
 
 pub mod cache_size;
 pub mod contention;
@@ -9,6 +9,7 @@ pub mod parallel_readers;
 pub mod read;
 pub mod remote_read;
 pub mod stamped_file;
+pub mod write;
 
 use super::constants::{
     BLOCK_LAYER, CONTEXT_SWITCH, CycleTime, DISK_READ, DISK_READ_UNKNOWN, KERNEL_ROUND_TRIP, constants, disk_read,
@@ -156,6 +157,9 @@ impl DeviceClass {
     }
 }
 
+/// What a read or a write of a cached block takes above a refused system call at least (nanoseconds).
+pub const COPY_FLOOR: f64 = 40.0;
+
 /// Below this nothing was asked of any device (nanoseconds).
 pub const NO_DEVICE: f64 = 2_000.0;
 
@@ -207,4 +211,16 @@ pub fn taken(study: &Study<'_>) -> f64 {
 /// A number of bytes over a range of times in nanoseconds, as a range of rates.
 pub fn as_rate(bytes: f64, (value, low, high): (f64, f64, f64)) -> (f64, f64, f64) {
     (bytes * 1e9 / value, bytes * 1e9 / high, bytes * 1e9 / low.max(f64::MIN_POSITIVE))
+}
+
+/// A predicted time as a predicted rate: one term that names the parts of the time.
+pub fn rate_of(time: &Prediction, bytes: u64, labels: Labels, metric: &str) -> Prediction {
+    let what: Vec<&str> = time.terms.iter().map(|term| term.what.as_str()).collect();
+    let rate = as_rate(bytes as f64, (time.value, time.low, time.high));
+    let basis = time.terms.iter().max_by(|one, other| one.value.total_cmp(&other.value)).map(|term| term.basis.clone());
+    Prediction::of(metric, labels, Unit::BytesPerSecond).hardware(
+        &format!("{bytes} bytes in the time of: {}", what.join(", ")),
+        rate,
+        basis.unwrap_or_else(|| Basis::guess("no part is known")),
+    )
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::experiments::prelude::*;
 use crate::sys::create::{self, Access, FILE_SIZE};
-use crate::sys::file::{self, Buffer, DeviceCounters, Direct};
+use crate::sys::file::{self, Buffer, DeviceCounters, Direct, Writing};
 use crate::sys::{counters, fault, naming};
 
 /// Bytes of a stamped block. Pages may be larger; reads are whole pages then.
@@ -90,7 +90,7 @@ impl Stamped {
         let _ = std::fs::remove_file(partial);
         let file = create::file(partial, Access::Private)?;
         // Past the cache where that works: the file is then never in it, and the device sets the pace.
-        let past = file::reopened_to_write(&file).ok();
+        let past = file::reopened_to_write(&file, Writing::PastCache).ok();
         let identity = identity_of(path);
         let bytes = bytes.next_multiple_of(BLOCK as u64);
         let mut random = fastrand::Rng::with_seed(seed ^ identity);
@@ -172,20 +172,34 @@ impl Stamped {
 
     /// The file opened to be read past the cache; or why it cannot be.
     pub fn direct(&self) -> Result<File, String> {
-        let refused = "the file system does not support direct reads (no O_DIRECT)";
+        self.past_cache("reads", |file| file::reopened(file, true))
+    }
+
+    /// The file opened to be written. Blocks that keep their stamps leave it whole.
+    pub fn to_write(&self, how: Writing) -> Result<File, String> {
+        let open = |file: &File| file::reopened_to_write(file, how);
+        match how {
+            Writing::PastCache => self.past_cache("writes", open),
+            _ => open(&self.file).map_err(|error| error.to_string()),
+        }
+    }
+
+    /// The file opened past the cache, for reads or writes.
+    fn past_cache(&self, what: &str, open: impl FnOnce(&File) -> std::io::Result<File>) -> Result<File, String> {
+        let refused = format!("the file system does not support direct {what} (no O_DIRECT)");
         match file::direct(&self.file) {
-            Direct::Refused => return Err(refused.to_owned()),
+            Direct::Refused => return Err(refused),
             Direct::Aligned(needed) if needed.offset > BLOCK || needed.memory > page_size() => {
                 return Err(format!(
-                    "direct reads must be aligned to {} bytes here, which is more than a block of {BLOCK}",
+                    "direct {what} must be aligned to {} bytes here, which is more than a block of {BLOCK}",
                     needed.offset.max(needed.memory)
                 ));
             }
             _ => {}
         }
-        file::reopened(&self.file, true).map_err(|error| match error.raw_os_error() {
-            Some(libc::EINVAL) => refused.to_owned(),
-            _ => format!("cannot open the file for direct reads: {error}"),
+        open(&self.file).map_err(|error| match error.raw_os_error() {
+            Some(libc::EINVAL) => refused,
+            _ => format!("cannot open the file for direct {what}: {error}"),
         })
     }
 
@@ -199,6 +213,12 @@ impl Stamped {
             return Err(format!("read {got} bytes instead of {wanted}"));
         }
         self.check_block(&place[..BLOCK], at / BLOCK as u64)
+    }
+
+    /// Gives a block its stamp, so that it can be written at its place.
+    #[inline]
+    pub fn mark(&self, block: &mut [u8], number: u64) {
+        block[..STAMP].copy_from_slice(&stamp(self.identity, number, self.seed));
     }
 
     /// Compares the stamps of all blocks in what was read at an offset (a multiple of a block).

@@ -162,7 +162,8 @@ impl<'a> Found<'a> {
         let shown = |part| whole(part).map_or_else(|| Shown::of(0.0, Unit::One), |figure| figure.shown());
         let text = fill(&row.text.replace("{ratio}", &found.text()), parts.iter().map(shown));
         let weight = row.weight[0] + row.weight[1] * weight(&found, row.usual);
-        let stated = self.say(weight, large.figure?, text, self.words(row.why), self.words(row.advice));
+        let stated =
+            self.say(weight, large.figure.or(small.figure)?, text, self.words(row.why), self.words(row.advice));
         let Some(costs) = row.kind else { return Some(stated) };
         let of_costs = if let [large, small] = rest { large.value / small.value } else { found.value };
         Some(self.for_its_kind(costs, of_costs, stated))

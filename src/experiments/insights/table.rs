@@ -5,7 +5,7 @@ use crate::experiments::prelude::*;
 use super::super::consistency::Operand;
 use super::super::figure_name::FigureName;
 use super::super::models::primitives::{
-    ECHO_ON_ONE_CPU, ECHO_ON_TWO_CPUS, IDLE_WAKE_UP, KERNEL_ENTRY, MEMORY_LOAD, SWITCH, WRITE_FAULT,
+    DIRECT_READ, ECHO_ON_ONE_CPU, ECHO_ON_TWO_CPUS, IDLE_WAKE_UP, KERNEL_ENTRY, MEMORY_LOAD, SWITCH, WRITE_FAULT,
 };
 use super::Clause::{Always, By, Guest, NoGuest, When, With};
 use super::{Found, Insight, ROW};
@@ -15,6 +15,31 @@ const SPAWN: FigureName =
     FigureName::of("os.process_creation.time how=posix_spawn_wait image=static resident=67108864");
 const SMALL_FORK: Operand = Operand::of("os.process_creation.time how=fork_wait resident=0 child=same_cpu");
 const LEAST_SLACK: FigureName = FigureName::of("os.sleep.oversleep requested=100000 quantile=p50 slack=least");
+const DURABLE: Operand = Operand::of("file.write.time how=overwrite_fdatasync quantile=p50");
+const DURABLE_LATE: Operand = Operand::of("file.write.time how=overwrite_fdatasync quantile=p99");
+/// etcd documentation, FAQ: the 99th percentile of wal_fsync_duration_seconds should be below 10 ms.
+const ETCD: Operand = Operand::Number(10e6, Unit::Nanoseconds);
+
+/// A sync that is over before a disk can have the block on its medium.
+const EARLY_SYNC: Insight = Insight {
+    usual: 1.2,
+    weight: [0.7, 1.0],
+    why: &[
+        When(
+            |machine| write_cache(machine) == Some("write through"),
+            "The disk claims that it has no volatile write cache, so the kernel sends no flush.",
+        ),
+        When(
+            |machine| write_cache(machine) == Some("write back"),
+            "The disk has a write cache. Either its memory is protected, or it ignores the flush.",
+        ),
+        When(|machine| write_cache(machine).is_none(), "A cache below the file system answers in place of the medium."),
+        Guest(" In a virtual machine it can be the memory of the host."),
+    ],
+    advice: &[Always("Find out whether acknowledged writes survive a loss of power before you rely on them.")],
+    ..ROW
+};
+
 const FORK: Insight = Insight {
     // The pages of a gibibyte, over 10 ms.
     of: &[
@@ -118,6 +143,34 @@ pub(super) const ROWS: &[Insight] = &[
         text: "One CPU writes {1} to memory, and {0} with stores that bypass the caches ({ratio} times).",
         why: &[Always("An ordinary store reads its cache line first, so it needs the memory twice.")],
         advice: &[Always("Use non-temporal stores for large data that is not read again soon.")],
+        ..ROW
+    },
+    Insight {
+        of: &[Operand::of("file.write.time how=direct quantile=p50"), DURABLE],
+        text: "fdatasync does not wait for the disk: with an overwrite of 4 KiB it takes {1}, and a direct write takes {0}.",
+        ..EARLY_SYNC
+    },
+    Insight {
+        of: &[Operand::one(DIRECT_READ), DURABLE],
+        text: "fdatasync does not wait for the medium of the disk: with an overwrite of 4 KiB it takes {1}, and a direct read \
+               takes {0}.",
+        otherwise: true,
+        ..EARLY_SYNC
+    },
+    Insight {
+        of: &[DURABLE_LATE, ETCD],
+        weight: [1.0, 1.0],
+        text: "The disk is too slow for etcd: one in a hundred writes with fdatasync takes {0} or more.",
+        why: &[Always("Its documentation asks for less than 10 ms in 99 of 100 writes of the log.")],
+        advice: &[Always("Give databases with a log a separate disk that has protected memory.")],
+        ..ROW
+    },
+    Insight {
+        of: &[ETCD, DURABLE_LATE],
+        weight: [0.0, 0.0],
+        text: "The disk is fast enough for etcd: one in a hundred writes with fdatasync takes {1} or more, and {0} are allowed.",
+        why: &[Always("Its documentation asks for less than 10 ms in 99 of 100 writes of the log.")],
+        advice: &[Always("Measure again with the usual load, because other writes share the disk.")],
         ..ROW
     },
     // Over the timer slack that the kernel gives a task (man 2 prctl, PR_SET_TIMERSLACK).
@@ -230,6 +283,11 @@ fn slow_wake_ups(found: &Found<'_>) -> Option<String> {
 fn read_ahead(found: &Found<'_>) -> Option<String> {
     let bytes = found.machine.scratch()?.device.as_ref()?.read_ahead_bytes?;
     Some(format!(" up to {}", Shown::of(bytes as f64, Unit::Bytes)))
+}
+
+/// What the disk of the test files claims of its write cache.
+fn write_cache(machine: &Machine) -> Option<&str> {
+    machine.scratch()?.device.as_ref()?.write_cache.as_deref()
 }
 
 /// The setting of transparent huge pages.

@@ -315,7 +315,7 @@ mod tests {
             (clock(RANGE).replace("clock_gettime", "sundial"), 2, "is no figure of this machine"),
             (entry("cpu.timer.overhead", &format!("unit = \"ns\"\n{RANGE}")), 2, "names several figures"),
             (with_unit("hours"), 2, "unknown unit 'hours'"),
-            (with_unit("fortnights"), 2, "unknown unit 'NS'"),
+            (with_unit("fortnights"), 2, "unknown unit 'fortnights'"),
             (with_unit(""), 2, "unknown unit ''"),
             (with_unit("GB/s"), 2, "'GB/s' is a unit of another kind"),
             (with_unit("cycles"), 2, "'cycles' is a unit of another kind"),

@@ -56,6 +56,7 @@ fn is_of_shots(experiment: &str, series: &Series) -> bool {
         "network.round_trip" => series.name == "exchange",
         "network.connection" => series.name == "connection",
         "os.sleep" => series.name == "sleep",
+        "file.write" => series.name == "write",
         "file.read" | "file.remote_read" => ["read", "pass", "depth"].contains(&series.name.as_str()),
         "file.contention" => series.name == "times",
         "cpu.sharing" => series.name == "stretch",

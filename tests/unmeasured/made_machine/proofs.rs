@@ -25,6 +25,8 @@ const ON_REAL_MACHINES: &[(&str, &[&str])] = &[
     ),
     ("file.read.block_time", &["the_experiment_on_reads_finds_the_time_of_the_device"]),
     ("file.read.depth_rate", &["the_experiment_on_reads_finds_the_time_of_the_device"]),
+    ("file.write.time", &["a_write_waits_for_its_sync_and_no_other_write_does"]),
+    ("file.write.rate", &["a_write_waits_for_its_sync_and_no_other_write_does"]),
     (
         "file.contention.block_time",
         &[

@@ -147,6 +147,11 @@ const TRUTHS: &[(&str, Truth)] = &[
         Some(request * 1e9 / read_time(made, labels, request)?)
     }),
     ("file.read.depth_rate", |made, labels| Some(4096.0 * 1e9 / made.middle("depth", labels)?)),
+    ("file.write.time", |made, labels| made.at(quantile(labels)?, "write", &labels.without("quantile"))),
+    ("file.write.rate", |made, labels| {
+        let bytes: f64 = labels.get("bytes")?.parse().ok()?;
+        Some(bytes * 1e9 / made.listed("pass", labels, 0)?)
+    }),
     ("file.contention.block_time", |made, labels| made.middle("times", labels)),
     ("file.contention.rate", |made, labels| {
         let blocks: f64 = made.list("reads", labels)?.iter().sum();

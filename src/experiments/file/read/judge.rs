@@ -5,7 +5,7 @@ use super::{
     proof_labels,
 };
 use crate::experiments::file::file_system::{Caveat, FileSystem};
-use crate::experiments::file::{BLOCK, DeviceClass, NO_DEVICE, taken};
+use crate::experiments::file::{BLOCK, COPY_FLOOR, DeviceClass, NO_DEVICE, taken};
 use crate::experiments::limits;
 use crate::experiments::os::system_call::paid;
 use crate::experiments::prelude::*;
@@ -139,9 +139,7 @@ const COLD_SLACK: f64 = 0.9;
 /// A random read may be faster than the next in order by this share.
 const RANDOM_SLACK: f64 = 1.1;
 
-/// What a read out of the cache takes above a refused system call at least, and at most by itself (nanoseconds).
-const COPY_FLOOR: f64 = 40.0;
-
+/// What a read out of the cache takes at most by itself (nanoseconds).
 const WARM_CEILING: f64 = 10_000.0;
 
 /// Share of the launches in which devices may read during warm reads.

@@ -2,7 +2,7 @@
 
 use super::{BLOCK, COLD, DEPTH_RATE, DEPTHS, DIRECT, LARGE, Order, RATE, TIME, WARM, labels, wanted};
 use crate::experiments::constants::{COPY_BYTE, FILE_PAGE_LOOKUP, PAGE_ALLOCATION, disk_byte};
-use crate::experiments::file::{as_rate, entered, predict_direct};
+use crate::experiments::file::{as_rate, entered, predict_direct, rate_of};
 use crate::experiments::prelude::*;
 
 /// Predicts every size that a run wants, whatever it will have space for.
@@ -93,16 +93,4 @@ fn large_time(by: &PredictionInput<'_>, cache: &str, prediction: Prediction) -> 
         )),
         _ => copied(entered(by, prediction)),
     }
-}
-
-/// A predicted time as a predicted rate: one term that names the parts of the time.
-fn rate_of(time: &Prediction, bytes: u64, labels: Labels, metric: &str) -> Prediction {
-    let what: Vec<&str> = time.terms.iter().map(|term| term.what.as_str()).collect();
-    let rate = as_rate(bytes as f64, (time.value, time.low, time.high));
-    let basis = time.terms.iter().max_by(|one, other| one.value.total_cmp(&other.value)).map(|term| term.basis.clone());
-    Prediction::of(metric, labels, Unit::BytesPerSecond).hardware(
-        &format!("{bytes} bytes in the time of: {}", what.join(", ")),
-        rate,
-        basis.unwrap_or_else(|| Basis::guess("no part is known")),
-    )
 }
