@@ -92,6 +92,7 @@ const ASKED: &[(&str, Decides, u32, FigureName)] = &[
     ),
     ("4 KiB cached", Kernel, 0, FigureName::of("file.read.block_time cache=warm order=random bytes=67108864")),
     ("4 KiB from disk", Device, 0, FigureName::of("file.read.block_time cache=direct order=random bytes=67108864")),
+    ("4 KiB durable", Device, 3, FigureName::of("file.write.time how=overwrite_fdatasync quantile=p50")),
     ("disk, 32 deep", Device, 6, FigureName::of("file.read.depth_rate depth=32")),
     ("remote 4 KiB", Device, 0, FigureName::of("file.remote_read.block_time order=random")),
 ];

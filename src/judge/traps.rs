@@ -363,12 +363,7 @@ pub const TRAPS: &[Trap] = &[
         id: "other_way",
         what: "This is the cost of another way to do it.",
         remedy: "Say where the interval begins and ends: at the return, in the child, or after its collection.",
-        of: &[
-            "os.process_creation.",
-            "os.thread_creation.",
-            "memory.page_fault.time",
-            "network.connection.",
-        ],
+        of: &["os.process_creation.", "os.thread_creation.", "memory.page_fault.time", "network.connection."],
         cost: Some([0.0, FAR]),
         look: signs::other_variant,
         ..Trap::DEFAULT

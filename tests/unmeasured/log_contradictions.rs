@@ -294,7 +294,8 @@ fn own_predictions_stand_once_before_the_first_launch_and_agree_with_themselves(
         let labels = json!({"code": "registers"});
         json!({"metric": metric, "labels": labels, "unit": "ns", "value": value, "low": 1.0, "high": 3.0, "reason": "r"})
     };
-    let record = |predictions: Value| json!({"record": "own_predictions", "author": "group 7", "predictions": predictions});
+    let record =
+        |predictions: Value| json!({"record": "own_predictions", "author": "group 7", "predictions": predictions});
     let insert = |lines: &mut Vec<Value>, place: usize, predictions: Value| {
         lines.insert(place, record(predictions));
         place
