@@ -41,5 +41,7 @@ pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
             class.word()
         ));
     }
-    said.into_iter().for_each(|text| findings.say(text));
+    for text in said {
+        findings.say(text);
+    }
 }

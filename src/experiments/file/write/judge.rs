@@ -50,7 +50,7 @@ fn of_time(study: &Study<'_>, how: &How, estimate: &Estimate, quantile: f64) -> 
         return gates;
     }
     let writes = 1e9 / estimate.value;
-    if quantile == 0.5 {
+    if quantile <= 0.5 {
         gates.extend(limits::of_writes(&study.setup.machine, Some(writes), writes * BLOCK as f64));
     }
     if how.is_durable()
