@@ -62,7 +62,7 @@ impl Unit {
             "s" | "sec" | "seconds" => return Some((Unit::Nanoseconds, 1e9)),
             "cycles" | "cycle" => return whole(Unit::Cycles),
             "ticks" | "tick" => return whole(Unit::Ticks),
-            "1" | "" => return whole(Unit::One),
+            "1" => return whole(Unit::One),
             _ => {}
         }
         let rate = ["/s", "/sec", "ps"].iter().find_map(|end| text.strip_suffix(end));
@@ -323,7 +323,7 @@ mod tests {
             let (found, times) = Unit::read(text).unwrap();
             assert!(found == unit && (times / factor - 1.0).abs() < 1e-12, "{text}: {found} times {times}");
         }
-        for wrong in ["parsec", "ns/B", "QB", "B/h"] {
+        for wrong in ["", "parsec", "ns/B", "QB", "B/h"] {
             assert_eq!(Unit::read(wrong), None, "{wrong}");
         }
         for unit in [Unit::Nanoseconds, Unit::Hertz, Unit::Bytes, Unit::BytesPerSecond, Unit::Cycles, Unit::One] {

@@ -14,6 +14,9 @@ pub const LINE: usize = 64;
 /// those of later loads hold these up (4 KiB aliasing; Intel optimization manual, on memory disambiguation).
 const SKEW: usize = 2048 + 64;
 
+/// Every set of any architecture: its name and the bytes of a vector.
+const NAMED: [(&str, usize); 4] = [("neon", 16), ("sse2", 16), ("avx2", 32), ("avx512", 64)];
+
 impl Vectors {
     /// Every set that this processor and its kernel have, narrowest first.
     pub fn available() -> Vec<Vectors> {
@@ -23,6 +26,11 @@ impl Vectors {
     /// The widest of them.
     pub fn widest() -> Vectors {
         Self::available().pop().unwrap_or(arch::VECTORS[0].0)
+    }
+
+    /// Bytes of a vector of a set with this name, which can be one of another machine.
+    pub fn bytes_of(name: &str) -> Option<usize> {
+        NAMED.iter().find(|(named, _)| *named == name).map(|(_, bytes)| *bytes)
     }
 
     fn kernel(&self, operation: Operation) -> StreamKernel {
@@ -192,6 +200,15 @@ impl Stream {
 mod tests {
     use super::super::memory::Pages;
     use super::*;
+
+    #[test]
+    fn sets_of_other_machines_have_a_width() {
+        for (vectors, _) in &arch::VECTORS {
+            assert_eq!(Vectors::bytes_of(vectors.name), Some(vectors.bytes), "{}", vectors.name);
+        }
+        assert_eq!((Vectors::bytes_of("neon"), Vectors::bytes_of("avx512")), (Some(16), Some(64)));
+        assert_eq!(Vectors::bytes_of("mmx"), None);
+    }
 
     fn bytes(arena: &Arena) -> &[u8] {
         // SAFETY: the arena is mapped, written, and borrowed for as long as the slice.

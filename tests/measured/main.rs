@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "what fails to unwrap fails the test")]
 
+mod course;
 mod cpu;
 mod documents;
 mod file;

@@ -6,7 +6,6 @@
 
 mod check;
 mod cli_run;
-mod course;
 mod deadlines;
 mod faults;
 mod fleet_places;

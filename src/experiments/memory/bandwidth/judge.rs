@@ -177,8 +177,8 @@ pub(super) fn stream_gates(
         gates.extend(ceiling.map(gate));
     };
     if level == "L1" {
-        let widest = study.remarks("vectors.cache").first().and_then(|name| vector_bytes(name));
-        let ceiling = widest.zip(study.core).map(|(bytes, core)| MOST_VECTORS * bytes * core.0);
+        let widest = study.remarks("vectors.cache").first().and_then(|name| Vectors::bytes_of(name));
+        let ceiling = widest.zip(study.core).map(|(bytes, core)| MOST_VECTORS * bytes as f64 * core.0);
         most(&VECTORS, ceiling, SLACK, "four vectors per cycle, more than any core moves");
     }
     if operation.copies() && plain {
@@ -199,8 +199,4 @@ pub(super) fn stream_gates(
     let pages = labels.get("pages").unwrap_or("huge");
     gates.extend(buffer::account_gates(study, &about(level, labels).with("pages", pages)));
     gates
-}
-
-pub(super) fn vector_bytes(name: &str) -> Option<f64> {
-    Vectors::available().iter().find(|vectors| vectors.name == name).map(|vectors| vectors.bytes as f64)
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::{Command, Stdio};
 
-use super::support::runs::{PROGRAM, state, told};
+use crate::support::runs::{PROGRAM, state, told};
 
 /// The blocks of the page in their order, each with its language and the last words before it.
 fn blocks(page: &str) -> Vec<(String, String, String)> {
