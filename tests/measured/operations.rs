@@ -90,6 +90,8 @@ fn plain_loops(place: &Path) -> Vec<Own> {
     };
     // By the open directory, because each part of a path costs.
     let at = File::open(place).unwrap();
+    // A change looks through the entries of its directory, so both directories have a hundred.
+    (1..100).for_each(|number| drop(File::create_new(place.join(format!("entry-{number}"))).unwrap()));
     let file = File::create_new(place.join("there")).unwrap();
     let lock = own(|| {
         file.lock().unwrap();

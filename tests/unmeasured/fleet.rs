@@ -1,7 +1,7 @@
 //! Fleets on disk: node files from a real run with known changes, read and judged by the program.
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fastrand::Rng;
 use serde_json::{Value, json};
