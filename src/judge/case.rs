@@ -3,6 +3,7 @@
 
 use super::number::{Number, Source};
 use crate::results::compact::Compact;
+use crate::results::document::Grade;
 use crate::results::quantity::{Labels, Unit};
 
 /// No core has a shorter cycle, in nanoseconds: the fastest ones reach 6.2 GHz.
@@ -22,6 +23,7 @@ pub struct RunResult {
     pub unit: Unit,
     pub value: f64,
     pub interval: [f64; 2],
+    pub grade: Grade,
     headline: bool,
 }
 
@@ -42,6 +44,7 @@ impl Run {
                     unit: metric.unit,
                     value: figure.value,
                     interval: figure.interval,
+                    grade: figure.grade,
                     headline: figure.headline,
                 })
             })
@@ -126,13 +129,17 @@ impl<'a> Case<'a> {
 
     /// Whether number and result differ by more than correct programs do, and by more than the result is unsure of.
     pub fn is_off(&self) -> bool {
-        let (Some(ours), Some(ratio)) = (self.ours, self.ratio()) else { return false };
+        let (Some(ours), Some(cost)) = (self.ours, self.cost()) else { return false };
         let [low, high] = ours.interval.map(|end| self.in_unit(end));
         // A disk or a network of another machine can be slower by any factor.
         let most = if self.other_machine && self.is_of_a_device() { f64::INFINITY } else { self.agree_within };
-        let cost = if self.number.unit == Unit::BytesPerSecond { 1.0 / ratio } else { ratio };
         let differs = !(1.0 / self.agree_within..=most).contains(&cost);
         differs && !(low..=high).contains(&self.number.value)
+    }
+
+    /// Whether our result is known well enough to call a number wrong: other work has no part in it, and it is resolved.
+    pub fn is_settled(&self) -> bool {
+        self.ours.is_some_and(|ours| matches!(ours.grade, Grade::Good | Grade::Rough))
     }
 
     fn is_of_a_device(&self) -> bool {

@@ -21,8 +21,8 @@ use crate::results::machines;
 /// Programs that measure the same thing correctly differ by less than this factor. Two builds of sysdyno differ by up to 1.24, and
 /// other benchmarks from it by up to 1.1 (`TRUST.md`).
 const AGREE: f64 = 1.25;
-/// The same where the run is one of another machine. Costs of machines with the same results as claims differ by a factor of 1.5 to
-/// 5 (`catalogue/`).
+/// The same where the run is one of another machine: the costs of the kernel, of memory and of caches differ by a factor of 1.5 to 5
+/// between machines (`catalogue/`).
 const AGREE_ELSEWHERE: f64 = 3.0;
 
 /// What the numbers of some files are worth next to a run.
@@ -106,7 +106,8 @@ fn of(case: &Case<'_>, Causes { mut causes, by_another }: Causes) -> JudgedNumbe
     let number = case.number;
     let is_shown = by_another || causes.iter().any(|cause| cause.strength == Strength::Shown);
     let state = match case.ratio() {
-        Some(_) if case.is_off() => Agreement::Off,
+        Some(_) if case.is_off() && case.is_settled() => Agreement::Off,
+        Some(_) if case.is_off() && !is_shown => Agreement::Undecided,
         _ if is_shown => Agreement::Doubtful,
         None if !causes.is_empty() => Agreement::Doubtful,
         Some(_) => Agreement::Agrees,
@@ -129,6 +130,7 @@ fn of(case: &Case<'_>, Causes { mut causes, by_another }: Causes) -> JudgedNumbe
             labels: ours.labels.clone(),
             value: case.in_unit(ours.value),
             interval: ours.interval.map(|end| case.in_unit(end)),
+            grade: ours.grade,
         }),
         ratio: case.ratio(),
         state,

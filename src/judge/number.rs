@@ -169,12 +169,12 @@ fn table(name: &str, text: &str) -> Result<Source, Problem> {
     let heads = reader.headers().map_err(|error| wrong("line 1".to_owned(), error.to_string()))?.clone();
     for needed in NEEDED {
         if !heads.iter().any(|head| head == needed) {
-            return Err(wrong("line 1".to_owned(), format!("there is no column {needed}")));
+            return Err(wrong("line 1".to_owned(), format!("the column {needed} is missing")));
         }
     }
     if let Some(head) = heads.iter().find(|head| !NEEDED.contains(head) && !OPTIONAL.contains(head)) {
         let known = [&NEEDED[..], &OPTIONAL[..]].concat().join(", ");
-        return Err(wrong("line 1".to_owned(), format!("'{head}' is no known column. The columns are {known}")));
+        return Err(wrong("line 1".to_owned(), format!("'{head}' is not a known column. The columns are {known}")));
     }
     let mut numbers = Vec::new();
     for record in reader.records() {
@@ -328,8 +328,8 @@ mod tests {
     #[test]
     fn what_cannot_be_read_says_where_and_why() {
         for (text, part) in [
-            ("name,value\n", "no column unit"),
-            ("name,value,unit,colour\n", "'colour' is no known column"),
+            ("name,value\n", "the column unit is missing"),
+            ("name,value,unit,colour\n", "'colour' is not a known column"),
             ("name,value,unit\nsystem cal,1,ns\n", "line 2: 'system cal' is no known name. Did you mean system call"),
             ("name,value,unit\nsystem call,1,parsec\n", "'parsec' is no known unit"),
             ("name,value,unit\nsystem call,1,GB/s\n", "system call is a number in ns"),

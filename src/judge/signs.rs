@@ -28,7 +28,7 @@ pub fn size_alone(case: &Case<'_>) -> Option<Evidence> {
     Some((Typical, format!("it is {how} by {}", factor(cost.max(1.0 / cost)))))
 }
 
-pub fn months(case: &Case<'_>) -> Option<Evidence> {
+pub fn longer_than_an_hour(case: &Case<'_>) -> Option<Evidence> {
     let found = case.nanoseconds().filter(|found| *found > HOUR)?;
     Some((Shown, format!("{} is longer than an hour", quantity(found, Unit::Nanoseconds))))
 }

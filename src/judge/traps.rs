@@ -79,7 +79,7 @@ pub const TRAPS: &[Trap] = &[
         id: "wrapped",
         what: "The clock seemed to run backwards, and an unsigned difference became huge.",
         remedy: "Subtract as signed numbers, look at single trials, and pin the program to one CPU.",
-        look: signs::months,
+        look: signs::longer_than_an_hour,
         ..Trap::DEFAULT
     },
     Trap {

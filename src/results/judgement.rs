@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::document::Grade;
 use super::quantity::{Labels, Unit};
 
 /// Version of the format.
@@ -84,6 +85,8 @@ pub struct OwnResult {
     pub value: f64,
     /// Its interval over the launches of the run.
     pub interval: [f64; 2],
+    /// How well it is known.
+    pub grade: Grade,
 }
 
 /// Whether a number agrees with the run.
@@ -94,6 +97,8 @@ pub enum Agreement {
     Off,
     /// Other numbers of the same file, or the hardware, rule it out.
     Doubtful,
+    /// It differs as much as that, and the result of the run is disturbed, contaminated or not resolved.
+    Undecided,
     /// It agrees.
     Agrees,
     /// The run has no result for it.
@@ -106,6 +111,7 @@ impl Agreement {
         match self {
             Agreement::Off => "off",
             Agreement::Doubtful => "doubtful",
+            Agreement::Undecided => "undecided",
             Agreement::Agrees => "agrees",
             Agreement::NotCompared => "not compared",
         }

@@ -168,7 +168,7 @@ impl OwnFile {
                     let all: Vec<String> = of_metric.iter().map(|(labels, _)| labels.to_string()).collect();
                     let (what, hint) = match others {
                         [] if all.is_empty() => ("is not predicted on this machine", "leave it blank".to_owned()),
-                        [] => ("is no figure of this machine", format!("it has {}", some(&all, MOST_NAMED))),
+                        [] => ("is not a figure of this machine", format!("it has {}", some(&all, MOST_NAMED))),
                         several => {
                             let labels: Vec<String> = several.iter().map(|(labels, _)| labels.to_string()).collect();
                             ("names several figures", format!("add labels of one of {}", some(&labels, MOST_NAMED)))
@@ -312,7 +312,7 @@ mod tests {
             (clock("valeu = 50"), 5, "unknown field `valeu`"),
             ("figure = 1\n".to_owned(), 1, "unknown field `figure`"),
             (entry("cpu.timer.overheat", RANGE), 2, "unknown figure 'cpu.timer.overheat'"),
-            (clock(RANGE).replace("clock_gettime", "sundial"), 2, "is no figure of this machine"),
+            (clock(RANGE).replace("clock_gettime", "sundial"), 2, "is not a figure of this machine"),
             (entry("cpu.timer.overhead", &format!("unit = \"ns\"\n{RANGE}")), 2, "names several figures"),
             (with_unit("hours"), 2, "unknown unit 'hours'"),
             (with_unit("fortnights"), 2, "unknown unit 'fortnights'"),

@@ -53,11 +53,13 @@ fn add_numbers(screen: &mut Screen, judgement: &Judgement) {
             screen.entry("", "No typical mistake fits.", Tone::Faint);
         }
     }
-    let others: &[Agreement] = if screen.all { &[Agreement::Agrees, Agreement::NotCompared] } else { &[] };
+    let others: &[Agreement] =
+        if screen.all { &[Agreement::Undecided, Agreement::Agrees, Agreement::NotCompared] } else { &[] };
     for &state in others {
         let numbers = judgement.sources.iter().flat_map(|source| &source.numbers);
         for number in numbers.filter(|number| number.state == state) {
-            screen.entry(if state == Agreement::Agrees { "agrees" } else { "open" }, &compared(number), tone(state));
+            let mark = if state == Agreement::NotCompared { "open" } else { state.word() };
+            screen.entry(mark, &compared(number), tone(state));
         }
     }
 }
@@ -112,10 +114,14 @@ fn verdict(judgement: &Judgement) -> String {
         1 => String::new(),
         files => format!(" in {}", count(files as u64, "file", "files")),
     };
-    let [off, doubtful, agree, open] =
-        [Agreement::Off, Agreement::Doubtful, Agreement::Agrees, Agreement::NotCompared].map(of);
+    let [off, doubtful, undecided, agree, open] =
+        [Agreement::Off, Agreement::Doubtful, Agreement::Undecided, Agreement::Agrees, Agreement::NotCompared].map(of);
+    let undecided = match undecided {
+        0 => String::new(),
+        _ => format!(" {undecided} undecided, because other work disturbed the run or its results are not resolved."),
+    };
     format!(
-        "{}{files}: {agree} agree, {off} off, {doubtful} doubtful, {open} without a result to compare.",
+        "{}{files}: {agree} agree, {off} off, {doubtful} doubtful, {open} without a result to compare.{undecided}",
         count(all as u64, "number", "numbers")
     )
 }
@@ -134,7 +140,7 @@ fn basis(judgement: &Judgement) -> String {
 /// The files with the number of bad numbers, the worst first.
 fn files(judgement: &Judgement) -> PagePart {
     let mut part = PagePart::new("files", "Files", 2);
-    let heads = ["file", ">numbers", ">agree", ">off", ">doubtful", ">not compared", "mistakes that fit"];
+    let heads = ["file", ">numbers", ">agree", ">off", ">doubtful", ">undecided", ">not compared", "mistakes that fit"];
     let mut table = Table::new("", &heads);
     let mut order: Vec<&JudgedSource> = judgement.sources.iter().collect();
     order.sort_by_key(|source| std::cmp::Reverse(bad(source)));
@@ -146,6 +152,7 @@ fn files(judgement: &Judgement) -> PagePart {
             number(Agreement::Agrees),
             number(Agreement::Off),
             number(Agreement::Doubtful),
+            number(Agreement::Undecided),
             number(Agreement::NotCompared),
             Cell::of(mistakes_of(source)),
         ]);
@@ -216,7 +223,7 @@ fn in_words(cause: &Cause) -> String {
 fn tone(state: Agreement) -> Tone {
     match state {
         Agreement::Off => Tone::Bad,
-        Agreement::Doubtful => Tone::Doubt,
+        Agreement::Doubtful | Agreement::Undecided => Tone::Doubt,
         Agreement::Agrees => Tone::Good,
         Agreement::NotCompared => Tone::Faint,
     }

@@ -60,7 +60,7 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     let files = Files { cached: obtain("cached", BYTES)?, direct: obtain("direct", DIRECT_BYTES)? };
     files.cached.warm().map_err(wrong)?;
     shoot(rig, &files, &space.directory, &CACHED, |how| !how.waits())?;
-    // What they have left is no part of the writes that wait.
+    // The writes that wait must not also wait for what these left in the cache.
     files.cached.file().sync_data().map_err(wrong)?;
     let before = writes_of_device(files.cached.file());
     let waited = shoot(rig, &files, &space.directory, &WAITING, How::waits)?;
