@@ -283,6 +283,49 @@ ALWAYS_IN_LINE long lock_and_unlock(void)
     return taken ? __atomic_exchange_n(&held, 0, __ATOMIC_RELEASE) : -1;
 }
 
+/* Changes of an area with neighbours that the kernel cannot join with it. */
+static char *between, *kept, *one_kept;
+static int mapped_file;
+
+ALWAYS_IN_LINE long map_and_unmap(long pages, int is_written, int file)
+{
+    long bytes = pages * sizeof page, sum = 0;
+    int protection = file ? PROT_READ : PROT_READ | PROT_WRITE;
+    char *area = mmap(between, bytes, protection, file ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS, file ? file : -1, 0);
+    if (area != between)
+        return -1;
+    for (long at = 0; at < bytes && is_written; at += sizeof page)
+        *(volatile char *)(area + at) = 1;
+    for (long at = 0; at < bytes && file; at += sizeof page)
+        sum += *(volatile char *)(area + at);
+    return sum + munmap(area, bytes);
+}
+
+ALWAYS_IN_LINE long discard_and_write(char *area, long pages)
+{
+    long bytes = pages * sizeof page, answer = madvise(area, bytes, MADV_DONTNEED);
+    for (long at = 0; at < bytes; at += sizeof page)
+        *(volatile char *)(area + at) = 1;
+    return answer;
+}
+
+static void make_areas(void)
+{
+    enum { PAGES = 64 };
+    long page_bytes = sizeof page, bytes = PAGES * page_bytes;
+    between = mmap(NULL, bytes + 2 * page_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    kept = mmap(NULL, bytes + 2 * page_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    one_kept = mmap(NULL, 3 * page_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    check(between != MAP_FAILED && kept != MAP_FAILED && one_kept != MAP_FAILED, "mmap");
+    between += page_bytes, kept += page_bytes, one_kept += page_bytes;
+    check(!mprotect(kept, bytes, PROT_READ | PROT_WRITE) && !mprotect(one_kept, page_bytes, PROT_READ | PROT_WRITE), "mprotect");
+    discard_and_write(one_kept, 1);
+    mapped_file = memfd_create("mapped", MFD_CLOEXEC);
+    for (int i = 0; i < PAGES; i++)
+        check(write(mapped_file, page, sizeof page) == sizeof page, "write");
+    check(!munmap(between, bytes), "munmap");
+}
+
 /* An operation, its name and its code. The answer goes into a sum that is looked at. */
 #define OPERATIONS(X) \
     X(REFUSED, "enosys", in_line(-1, 0, 0, 0)) \
@@ -333,7 +376,15 @@ ALWAYS_IN_LINE long lock_and_unlock(void)
     X(SELECT, "select_1", in_line_6(SYS_pselect6, ready + 1, (long)&ready_set, 0, 0, 0, 0)) \
     X(FIONREAD_, "ioctl_fionread", in_line(SYS_ioctl, own_pipe[0], FIONREAD, (long)facts)) \
     X(TIMER, "timerfd_gettime", in_line(SYS_timerfd_gettime, timer, (long)facts, 0)) \
-    X(BARRIER, "membarrier", in_line(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0))
+    X(BARRIER, "membarrier", in_line(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0)) \
+    X(MAP1, "map_unmap.1", map_and_unmap(1, 0, 0)) \
+    X(MAPW1, "map_write_unmap.1", map_and_unmap(1, 1, 0)) \
+    X(MAPW64, "map_write_unmap.64", map_and_unmap(64, 1, 0)) \
+    X(MAPF1, "map_read_unmap_file.1", map_and_unmap(1, 0, mapped_file)) \
+    X(MAPF64, "map_read_unmap_file.64", map_and_unmap(64, 0, mapped_file)) \
+    X(PROTECT, "protect.1", mprotect(one_kept, sizeof page, PROT_READ) + mprotect(one_kept, sizeof page, PROT_READ | PROT_WRITE)) \
+    X(DISCARD1, "discard_write.1", discard_and_write(one_kept, 1)) \
+    X(DISCARD64, "discard_write.64", discard_and_write(kept, 64))
 
 #define NUMBER(which, name, code) which,
 #define NAME(which, name, code) name,
@@ -443,6 +494,7 @@ static void in_work(void)
     check(write(block, page, sizeof page) == sizeof page && set >= 0 && timer >= 0, "files");
     check(!epoll_ctl(set, EPOLL_CTL_ADD, ready, &event), "epoll_ctl");
     check(!in_line(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0), "membarrier");
+    make_areas();
     write_text();
     for (int which = NONE + 1; which < COUNT; which++) {
         for (int batch = 0; batch < BATCHES; batch++) {

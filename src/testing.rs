@@ -63,9 +63,6 @@ pub mod experiments {
         pub mod loaded_latency {
             pub use crate::experiments::memory::loaded_latency::readers;
         }
-        pub mod pinned_threads {
-            pub use crate::experiments::memory::pinned_threads::{Pass, Team};
-        }
         pub mod touching {
             pub use crate::experiments::memory::touching::{Cold, count};
         }
@@ -256,6 +253,9 @@ pub mod rig {
         pub use crate::rig::sampler::{
             Expected, Sampled, Sampler, Settings, Sizing, Switches, Timed, Witness, Workload,
         };
+    }
+    pub mod team {
+        pub use crate::rig::team::{Pass, Team};
     }
 }
 

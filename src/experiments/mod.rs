@@ -52,6 +52,7 @@ pub const TABLE: &[&Experiment] = &[
     &memory::bandwidth::EXPERIMENT,
     &memory::loaded_latency::EXPERIMENT,
     &memory::page_fault::EXPERIMENT,
+    &memory::map::EXPERIMENT,
     &network::round_trip::EXPERIMENT,
     &network::bandwidth::EXPERIMENT,
     &network::connection::EXPERIMENT,

@@ -15,6 +15,7 @@ pub mod quieter;
 pub mod request;
 pub mod sampler;
 pub mod shots;
+pub mod team;
 pub mod watch;
 pub mod workload;
 

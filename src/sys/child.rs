@@ -1,7 +1,7 @@
 //! Ways of making a child process: by the kernel's call, by the C library's, with and without another image.
 
 use std::cell::Cell;
-use std::ffi::{CString, c_void};
+use std::ffi::{CStr, CString, c_void};
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsRawFd;
@@ -204,7 +204,12 @@ impl Image {
     /// A program in a file; `status` is what it exits with.
     pub fn file(path: &str, status: i32) -> Result<Self, String> {
         let path = CString::new(path).map_err(|error| error.to_string())?;
-        Ok(Image::of(path, status, None))
+        Ok(Image::of(path, &[], status, None))
+    }
+
+    /// The shell, which ends by its own command.
+    pub fn shell() -> Self {
+        Image::of(SHELL.to_owned(), &[c"-c", c"exit 0"], 0, None)
     }
 
     /// The smallest static program, written by this process into memory: one segment, two instructions, exit status
@@ -214,19 +219,24 @@ impl Image {
         let mut memory = File::from(memory);
         memory.write_all(&smallest_elf())?;
         let path = CString::new(format!("/proc/self/fd/{}", memory.as_raw_fd()))?;
-        Ok(Image::of(path, STATUS, Some(memory)))
+        Ok(Image::of(path, &[], STATUS, Some(memory)))
     }
 
-    fn of(path: CString, status: i32, memory: Option<File>) -> Self {
+    fn of(path: CString, words: &[&'static CStr], status: i32, memory: Option<File>) -> Self {
         // The lists point into the path's heap allocation, which does not move with the value.
         let name = path.as_ptr().cast_mut();
-        let arguments = vec![name, std::ptr::null_mut()];
+        let more = words.iter().map(|word| word.as_ptr().cast_mut());
+        let arguments: Vec<*mut libc::c_char> =
+            std::iter::once(name).chain(more).chain([std::ptr::null_mut()]).collect();
         let environment: Vec<*mut libc::c_char> = vec![std::ptr::null_mut()];
         let words: Box<[*const c_void; 3]> =
             Box::new([path.as_ptr().cast(), arguments.as_ptr().cast(), environment.as_ptr().cast()]);
         Image { path, arguments, environment, words, status, _memory: memory }
     }
 }
+
+/// The shell of the C library's system(3).
+pub const SHELL: &CStr = c"/bin/sh";
 
 /// An ELF file of one loadable segment that leaves with status 42 (System V ABI, chapter 4; elf(5)).
 fn smallest_elf() -> Vec<u8> {

@@ -37,7 +37,7 @@ impl<'a> Operation<'a> {
     /// # Safety
     ///
     /// The function must be sound with the address of the value any number of times. It must not unwind.
-    unsafe fn on_value<T: Send + Sync + 'static>(
+    pub(super) unsafe fn on_value<T: Send + Sync + 'static>(
         value: T,
         function: extern "C" fn(*mut c_void) -> i64,
     ) -> Operation<'static> {

@@ -18,6 +18,7 @@ pub mod file;
 pub mod foreign;
 pub mod lock;
 pub mod locking;
+pub mod mapping;
 pub mod memory;
 pub mod metadata;
 pub mod naming;

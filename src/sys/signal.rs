@@ -3,9 +3,16 @@
 use std::ffi::c_void;
 use std::io;
 use std::mem::MaybeUninit;
+use std::num::NonZeroUsize;
+use std::ptr::NonNull;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous};
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+
+use super::arch;
+use super::memory::page_size;
 use super::placed::Operation;
 
 /// The signal that is installed and sent: nothing else in this program uses it.
@@ -132,6 +139,65 @@ fn installed() -> io::Result<&'static Handled> {
     Ok(INSTALLED.get_or_init(|| made))
 }
 
+static REFUSED: AtomicU64 = AtomicU64::new(0);
+
+/// Writes to a page without permission that a handler has skipped in this process.
+pub fn refused_writes() -> u64 {
+    REFUSED.load(Ordering::Relaxed)
+}
+
+/// A page that may only be read. It stays until the process ends.
+static READ_ONLY: OnceLock<ReadOnly> = OnceLock::new();
+
+struct ReadOnly(NonNull<c_void>);
+
+// SAFETY: nothing can be written there, and any thread may try.
+unsafe impl Send for ReadOnly {}
+// SAFETY: as above.
+unsafe impl Sync for ReadOnly {}
+
+/// A handler of SIGSEGV that goes on after a write to [`READ_ONLY`]. Any other fault is repeated without a handler, and ends the process.
+extern "C" fn skip_write(_signal: i32, information: *mut libc::siginfo_t, context: *mut c_void) {
+    // SAFETY: the kernel gives a handler with SA_SIGINFO the addresses of both.
+    let (address, context) = unsafe { ((*information).si_addr(), &mut *context.cast::<libc::ucontext_t>()) };
+    if READ_ONLY.get().is_none_or(|page| page.0.as_ptr() != address) {
+        // SAFETY: the default action needs no handler.
+        unsafe { libc::signal(libc::SIGSEGV, libc::SIG_DFL) };
+        return;
+    }
+    *arch::program_counter(context) += arch::WRITE_LENGTH;
+    REFUSED.store(REFUSED.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+}
+
+/// Writes to the page. The answer is 0.
+extern "C" fn write_to_page(page: *mut c_void) -> i64 {
+    // SAFETY: the handler skips the write.
+    unsafe { arch::write_one(page.cast()) };
+    0
+}
+
+impl Operation<'_> {
+    /// A write to a page without permission, which a handler of SIGSEGV skips and counts. The handler stays until the process ends.
+    ///
+    /// # Errors
+    ///
+    /// The kernel refuses the page or the handler.
+    pub fn refused_write() -> io::Result<Operation<'static>> {
+        if READ_ONLY.get().is_none() {
+            let length = NonZeroUsize::new(page_size()).ok_or(io::ErrorKind::InvalidInput)?;
+            // SAFETY: a new mapping at an address of the kernel's choice collides with nothing.
+            let page = unsafe { mmap_anonymous(None, length, ProtFlags::PROT_READ, MapFlags::MAP_PRIVATE) }?;
+            let _ = READ_ONLY.set(ReadOnly(page));
+        }
+        let page = READ_ONLY.get().ok_or(io::ErrorKind::NotFound)?.0;
+        let action = SigAction::new(SigHandler::SigAction(skip_write), SaFlags::empty(), SigSet::empty());
+        // SAFETY: the handler does only what signal-safety(7) allows.
+        unsafe { sigaction(Signal::SIGSEGV, &action) }?;
+        // SAFETY: the function takes the page, whose handler is installed.
+        Ok(unsafe { Operation::function(write_to_page, page.as_ptr(), 0) })
+    }
+}
+
 impl Drop for Handled {
     fn drop(&mut self) {
         // SAFETY: both were filled by the kernel. Handlers of this thread's signals have returned.
@@ -139,5 +205,18 @@ impl Drop for Handled {
             libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.mask, std::ptr::null_mut());
             libc::sigaction(SIGNAL, &raw const self.before, std::ptr::null_mut());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refused_writes_are_skipped_and_counted() {
+        let operations = [Operation::refused_write().unwrap(), Operation::refused_write().unwrap()];
+        let before = refused_writes();
+        assert!(Operation::work(&operations));
+        assert_eq!(refused_writes() - before, 2);
     }
 }

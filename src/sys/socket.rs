@@ -1,12 +1,15 @@
 //! Sockets: reads and writes made directly, echo sockets of the control protocol, what TCP knows of a connection.
 
+use std::ffi::c_void;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
+use nix::sys::socket::{AddressFamily, Backlog, SockFlag, SockType, SockaddrLike, UnixAddr, bind, getsockname, listen};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::arch::system_call;
+use super::placed::Operation;
 
 /// read(2): bytes read, or a negative error number. No library stands in between, so nothing but the call is timed.
 #[inline(always)]
@@ -54,6 +57,45 @@ pub fn write_all(to: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// A UNIX socket that listens, and its address.
+struct Listener {
+    socket: OwnedFd,
+    address: UnixAddr,
+}
+
+/// Connects to a listener, accepts the connection, and closes both ends. The answer is 0.
+extern "C" fn connect_and_accept(listener: *mut c_void) -> i64 {
+    // SAFETY: the operation gives the address of a listener, which it holds.
+    let listener = unsafe { &*listener.cast::<Listener>() };
+    // SAFETY: the address is valid for its length. Nothing else knows the two new descriptors.
+    unsafe {
+        let client = libc::socket(libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0);
+        let connected = libc::connect(client, listener.address.as_ptr().cast(), listener.address.len());
+        let no_address: *mut c_void = std::ptr::null_mut();
+        let server =
+            libc::accept4(listener.socket.as_raw_fd(), no_address.cast(), no_address.cast(), libc::SOCK_CLOEXEC);
+        i64::from(connected | server.min(0) | libc::close(client) | libc::close(server))
+    }
+}
+
+impl Operation<'_> {
+    /// A connection of a UNIX stream socket to another of the same task, its acceptance, and the closing of both ends. The answer is 0.
+    ///
+    /// # Errors
+    ///
+    /// The kernel refuses the listening socket.
+    pub fn unix_connection() -> io::Result<Operation<'static>> {
+        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+        let socket = nix::sys::socket::socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
+        // The kernel chooses an abstract name, so that no file is made.
+        bind(socket.as_raw_fd(), &UnixAddr::new_unnamed())?;
+        listen(&socket, Backlog::new(1)?)?;
+        let address = getsockname(socket.as_raw_fd())?;
+        // SAFETY: the function takes a listener.
+        Ok(unsafe { Operation::on_value(Listener { socket, address }, connect_and_accept) })
+    }
 }
 
 /// True for the errors that a time-out of a socket gives.
@@ -183,6 +225,15 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
 
     use super::*;
+
+    #[test]
+    fn a_connection_leaves_no_descriptor_open() {
+        let operation = [Operation::unix_connection().unwrap()];
+        let open = || std::fs::File::open("/dev/null").unwrap().as_raw_fd();
+        let before = open();
+        assert!((0..50).all(|_| Operation::work(&operation)));
+        assert!(open() < before + 25);
+    }
 
     #[test]
     fn tcp_tells_of_an_established_connection() {

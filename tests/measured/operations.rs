@@ -4,10 +4,14 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Instant;
 
+use memmap2::MmapMut;
 use nix::fcntl::renameat;
 use nix::sys::stat::{FchmodatFlags, Mode, fchmodat};
+use nix::unistd::{SysconfVar, sysconf};
 use serde_json::Value;
 
 use crate::support::runs::{measuring, result, sysdyno, told};
@@ -34,6 +38,26 @@ fn through(mut writer: impl Write, mut reader: impl Read, bytes: usize) -> f64 {
     own(|| {
         writer.write_all(&buffer).unwrap();
         reader.read_exact(&mut buffer).unwrap();
+    })
+}
+
+/// Some pages of private memory, each of which is written.
+fn map_write_unmap(pages: usize) -> f64 {
+    let page = sysconf(SysconfVar::PAGE_SIZE).unwrap().unwrap() as usize;
+    own(|| {
+        let mut area = MmapMut::map_anon(pages * page).unwrap();
+        area.chunks_mut(page).for_each(|page| page[0] = 1);
+    })
+}
+
+/// What some work gives while another thread of this process computes.
+fn while_a_thread_runs<T>(work: impl FnOnce() -> T) -> T {
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| while !stop.load(Ordering::Relaxed) {});
+        let done = work();
+        stop.store(true, Ordering::Relaxed);
+        done
     })
 }
 
@@ -98,6 +122,10 @@ fn plain_loops(place: &Path) -> Vec<Own> {
         file.unlock().unwrap();
     });
     let names = |how, seconds| ("file.metadata.time", vec![("how", how)], seconds);
+    let mapping = |pages, others, seconds| {
+        let labels = vec![("other_threads", others), ("pages", pages), ("what", "map_write_unmap")];
+        ("memory.map.time", labels, seconds)
+    };
     vec![
         channel("pipe", "1", pipe(1)),
         channel("pipe", "4096", pipe(4096)),
@@ -105,6 +133,9 @@ fn plain_loops(place: &Path) -> Vec<Own> {
         channel("unix_stream", "1", stream(1)),
         channel("unix_stream", "65536", stream(65536)),
         ("os.lock.time", vec![("what", "file_lock")], lock),
+        mapping("1", "0", map_write_unmap(1)),
+        mapping("64", "0", map_write_unmap(64)),
+        mapping("1", "1", while_a_thread_runs(|| map_write_unmap(1))),
         names(
             "rename",
             own(|| {
@@ -126,13 +157,20 @@ fn operations_cost_what_plain_loops_of_them_take() {
     let _alone = measuring();
     let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let mut tries = 0;
-    truth::judged("channels, locks and names", || {
+    truth::judged("channels, locks, names and mappings", || {
         tries += 1;
         let loops = || plain_loops(tempfile::tempdir_in(place.path()).unwrap().path());
         let before = loops();
         let output = place.path().join(format!("run-{tries}"));
-        let words = ["run", "os.channel", "os.lock", "file.metadata", "--quick", "--time", "8s", "--no-progress"];
-        let ran = sysdyno(&words).arg("--scratch").arg(place.path()).arg("-o").arg(&output).output().unwrap();
+        let words = ["run", "os.channel", "os.lock", "file.metadata", "memory.map", "--quick", "--time", "10s"];
+        let ran = sysdyno(&words)
+            .arg("--no-progress")
+            .arg("--scratch")
+            .arg(place.path())
+            .arg("-o")
+            .arg(&output)
+            .output()
+            .unwrap();
         assert!(ran.status.success(), "{}", told(&ran));
         let result = result(&output);
         // A neighbour that is there before the run may be gone after it.

@@ -51,6 +51,7 @@ const PROMISED: &[(&str, Unit, &[&str])] = &[
     ("memory.page_fault.time", Unit::Nanoseconds, &["kind"]),
     ("memory.page_fault.pages_per_fault", Unit::One, &["kind"]),
     ("memory.page_fault.first_touch", Unit::Nanoseconds, &["pages"]),
+    ("memory.map.time", Unit::Nanoseconds, &["other_threads", "pages", "what"]),
     ("network.round_trip.time", Unit::Nanoseconds, &["protocol", "path", "bytes", "pacing", "quantile"]),
     ("network.bandwidth.rate", Unit::BytesPerSecond, &["direction", "path", "streams"]),
     ("network.connection.time", Unit::Nanoseconds, &["phase", "path"]),

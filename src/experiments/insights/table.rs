@@ -83,6 +83,21 @@ pub(super) const ROWS: &[Insight] = &[
         kind: Some(["wake idle CPU", "switch, same CPU"]),
         ..ROW
     },
+    Insight {
+        of: &[
+            Operand::of("memory.map.time what=map_write_unmap pages=1 other_threads=1"),
+            Operand::of("memory.map.time what=map_write_unmap pages=1 other_threads=0"),
+        ],
+        usual: 2.0,
+        weight: [0.0, 1.0],
+        text: "Mapping, writing and unmapping a page takes {0} while another thread of the process runs, and {1} alone.",
+        why: &[
+            Always("The kernel interrupts each CPU on which a thread of the process runs, and waits for it."),
+            Guest(" In a guest, such an interrupt can be an exit to the hypervisor."),
+        ],
+        advice: &[Always("Keep and reuse memory in programs with several threads, and give it back in large pieces.")],
+        ..ROW
+    },
     // Of 1 GiB.
     Insight {
         of: &[

@@ -47,7 +47,6 @@
 use crate::evaluate::distance::LINES;
 use crate::experiments::memory::buffer;
 use crate::experiments::memory::footprint::{self, BYTES_PER_LOAD, MEMORY};
-use crate::experiments::memory::pinned_threads::{Pass, Team, Together};
 use crate::experiments::memory::selection::Scattered;
 use crate::experiments::memory::streams;
 use crate::experiments::no_caveats;
@@ -55,6 +54,7 @@ use crate::experiments::prelude::*;
 use crate::results::quantity::DISTANCE;
 use crate::results::ratio::{Order, unresolved_difference};
 use crate::results::wording::times;
+use crate::rig::team::{Pass, Team, Together};
 use crate::sys::chain::LOADS_PER_TURN;
 use crate::sys::clock::Source;
 use crate::sys::spinner::{Duty, Spinner};

@@ -11,6 +11,8 @@
 //! - **pipe**: pipe(2). A FIFO is the same with a name.
 //! - **unix_stream**, **unix_datagram**: a pair of UNIX sockets, by write(2) and read(2).
 //! - **eventfd**: the counter of eventfd(2), which has eight bytes.
+//! - **unix_connection**: transfers no bytes. The task makes a UNIX stream socket, connects it to a listening socket of the same task,
+//!   accepts the connection, and closes both ends. The calls are those of the C library, in a function.
 //!
 //! Every return value is compared with the number of bytes, without a branch. The descriptors do not block. A channel that is too
 //! small for the bytes therefore fails, and does not hang. The same launch times getppid(2) in the same way, as the lower limit of the
@@ -59,8 +61,12 @@ pub const EXPERIMENT: Experiment = Experiment {
     source: heading!("channel.rs"),
     uses: &["cpu.cycle_time", "os.system_call.time"],
     words_of: |key, value| OPERATIONS.phrase(key, value),
-    publishes: &[Publication::cost(TIME, Unit::Nanoseconds, "one write and one read of these bytes by the same task")
-        .in_summary()],
+    publishes: &[Publication::cost(
+        TIME,
+        Unit::Nanoseconds,
+        "one write and one read of these bytes by the same task, or one connection",
+    )
+    .in_summary()],
     seconds: |_| 0.2,
     time_out: 10.0,
     predict: |by| OPERATIONS.predict(by),
@@ -96,6 +102,16 @@ static OPERATIONS: Operations = Operations {
                 [Operation::write(event.as_fd(), 8, 1), Operation::read(event.as_fd(), 8)]
             }))
         }),
+        Row {
+            entries: 5.0,
+            ..Row::call(
+                "unix_connection",
+                "connection of UNIX stream sockets",
+                "two sockets, a connection, and its end",
+                16_000.0,
+                Operation::unix_connection,
+            )
+        },
     ],
     sizing: Sizing::ByTimes(WORK_LONGER),
     placed_since: 1,
@@ -109,7 +125,7 @@ const fn row(
     make: fn() -> io::Result<[Operation<'static>; 2]>,
 ) -> Row {
     Row {
-        bytes: Some(bytes),
+        size: Some(("bytes", bytes)),
         ..Row::pair(
             name,
             phrase,

@@ -1,13 +1,18 @@
 //! Experiments of operations in ordinary work: such an experiment is its text, its rows and an [`Operations`], whose functions predict,
 //! measure and publish them.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use super::kernel_work;
 use super::row::{Make, Row, phrase};
 use super::system_call::paid;
-use crate::experiments::constants::{KERNEL_ROUND_TRIP, PAGE_COPY};
+use crate::experiments::constants::{KERNEL_ROUND_TRIP, PAGE_COPY, guest_exit};
 use crate::experiments::prelude::*;
+use crate::rig::sampler::Expected;
+use crate::rig::team::Team;
 use crate::sys::placed::{Around, Operation};
-use crate::sys::process;
+use crate::sys::{arch, process};
 
 /// The operations of an experiment.
 pub struct Operations {
@@ -37,9 +42,24 @@ const OVERLAPPING: Precision = Precision { target: 0.5, between: 0.4, busy: 0.4 
 const COPIES: f64 = 2.0;
 /// Bytes that [`PAGE_COPY`] is for.
 const PAGE_BYTES: f64 = 4096.0;
+/// Label of the number of threads that run on other CPUs.
+pub const OTHER_THREADS: &str = "other_threads";
+/// Most such threads.
+const MOST_OTHERS: usize = 15;
+/// Exits for one interrupt to another CPU of a guest: to send it, and to take it. None where the hardware delivers it.
+const EXITS: f64 = 2.0;
+/// Multiplications in a row that such a thread makes between two looks at the clock.
+const PASS: u64 = 1000;
+
+constants! {
+    /// Interrupting another CPU and waiting until it has forgotten translations.
+    SHOOTDOWN = 2_000.0 in 500.0 ..= 10_000.0 "ns", "Amit, USENIX ATC 2017: 1–6 µs by distance and number of CPUs";
+    /// A page fault for which the kernel clears or finds a page.
+    MINOR_FAULT = 2_500.0 in 500.0 ..= 12_000.0 "cycles", "Linux mm/memory.c: 1000–5000 cycles, more in guests with nested tables";
+}
 
 rules! {
-    CALLS_INSIDE: "G20" Hard "`os.channel.time`, `os.lock.time`, `os.signal.time`, `file.metadata.time`",
+    CALLS_INSIDE: "G20" Hard "`os.channel.time`, `os.lock.time`, `os.signal.time`, `memory.map.time`, `file.metadata.time`",
         "an operation takes at least one getppid for each of its kernel entries, less {}", share(SLACK);
 }
 
@@ -52,9 +72,28 @@ impl Operations {
         }
     }
 
-    fn labels(&self, row: &Row) -> Labels {
+    /// Labels of an operation, made with a number of other threads.
+    fn labels(&self, row: &Row, others: usize) -> Labels {
         let labels = Labels::of([(self.label, row.name)]);
-        if let Some(bytes) = row.bytes { labels.with("bytes", bytes) } else { labels }
+        let labels = if let Some((kind, size)) = row.size { labels.with(kind, size) } else { labels };
+        if self.shoots_down() { labels.with(OTHER_THREADS, others) } else { labels }
+    }
+
+    /// Whether some operation must reach the CPUs of other threads.
+    fn shoots_down(&self) -> bool {
+        self.rows.iter().any(|row| row.shootdowns > 0.0)
+    }
+
+    /// Every operation alone, and those that reach other CPUs with numbers of threads there.
+    fn variants(&self, setup: &Setup) -> Vec<(&'static Row, usize)> {
+        let most = (setup.allowed.len() - 1).min(MOST_OTHERS);
+        let numbers = |row: &Row| match most {
+            _ if row.shootdowns == 0.0 => vec![0],
+            0 => vec![0],
+            1 => vec![0, 1],
+            most => vec![0, 1, most],
+        };
+        self.rows.iter().flat_map(|row| numbers(row).into_iter().map(move |others| (row, others))).collect()
     }
 
     /// The name of an operation in sentences, by its label.
@@ -72,8 +111,8 @@ impl Operations {
             None => (cycle.of(KERNEL_ROUND_TRIP.times(1.0)), KERNEL_ROUND_TRIP.basis()),
         };
         let times = |(value, low, high): (f64, f64, f64), factor: f64| (value * factor, low * factor, high * factor);
-        let of = |row: &Row| {
-            let mut prediction = Prediction::of(self.metric, self.labels(row), Unit::Nanoseconds);
+        let of = |(row, others): (&Row, usize)| {
+            let mut prediction = Prediction::of(self.metric, self.labels(row, others), Unit::Nanoseconds);
             if row.entries > 0.0 {
                 let entries = times(entry, row.entries);
                 prediction = prediction.hardware("entering and leaving the kernel", entries, basis.clone());
@@ -82,15 +121,28 @@ impl Operations {
                 let (work, pace) = kernel_work(by, row.instructions);
                 prediction = prediction.software(row.what, work, pace);
             }
-            if let Some(bytes) = row.bytes {
+            if let Some(("bytes", bytes)) = row.size {
                 let copies = PAGE_COPY.times(COPIES * bytes as f64 / PAGE_BYTES);
                 prediction = prediction.hardware("copying the bytes in and out", copies, PAGE_COPY.basis());
+            }
+            if let Some((faults, kind)) = row.faults {
+                let (fault, basis) = page_fault(by, kind);
+                prediction = prediction.software("page faults", times(fault, faults), basis);
+            }
+            if others > 0 {
+                let reach = SHOOTDOWN.times(row.shootdowns);
+                prediction = prediction.hardware("interrupting other CPUs", reach, SHOOTDOWN.basis());
+                if by.setup.machine.is_guest() {
+                    let (exit, basis) = guest_exit(by);
+                    let (value, _, high) = times(exit, EXITS * row.shootdowns);
+                    prediction = prediction.hardware("exits to the hypervisor for it", (value, 0.0, high), basis);
+                }
             }
             row.parts.iter().fold(prediction, |prediction, (what, number, constant)| {
                 prediction.software(what, cycle.of(constant.times(*number)), constant.basis())
             })
         };
-        self.rows.iter().map(of).collect()
+        self.variants(by.setup).into_iter().map(of).collect()
     }
 
     /// Measures a call that enters the kernel and does next to nothing, and then each operation, in blocks.
@@ -104,15 +156,25 @@ impl Operations {
         let scratch = if makes_files { Some(rig.space()?.directory.as_path()) } else { None };
         let parent = rig.placed_loop(vec![Operation::parent_number()], Around::Work)?;
         let mut workloads = vec![rig.in_loop(BARE, Labels::none(), 1, &parent, Around::Work)?.sized(self.sizing)];
-        for row in self.rows {
-            match row.usable(is_filtered, scratch) {
-                Ok(made) => {
+        for (row, others) in self.variants(rig.setup()) {
+            let labels = self.labels(row, others);
+            let operations = row.usable(is_filtered, scratch);
+            let threads = if others > 0 { Some(running_threads(rig, others)) } else { None };
+            match operations.and_then(|made| Ok((made, threads.transpose()?))) {
+                Ok((made, threads)) => {
                     let placed = rig.placed_loop(made, Around::Work)?;
-                    let labels = self.labels(row);
                     let workload = rig.in_loop(OPERATION, labels, row.operations, &placed, Around::Work)?;
-                    workloads.push(row.counted(workload.sized(self.sizing(row))));
+                    let faults = row.faults.is_some();
+                    let workload =
+                        workload.sized(self.sizing(row)).expecting(Expected { faults, ..Expected::default() });
+                    let workload = row.counted(workload);
+                    workloads.push(if let Some(team) = threads {
+                        with_threads(workload, team, rig.ticks(1e9))
+                    } else {
+                        workload
+                    });
                 }
-                Err(reason) => rig.unavailable(self.metric, &self.labels(row), &reason),
+                Err(reason) => rig.unavailable(self.metric, &labels, &reason),
             }
         }
         if workloads.len() > 1 { rig.sample_in_blocks(workloads) } else { Ok(()) }
@@ -129,14 +191,50 @@ impl Operations {
             }
         };
         let bare = estimate(BARE, &Labels::none());
-        for row in self.rows {
-            let Some(estimate) = estimate(OPERATION, &self.labels(row)) else { continue };
+        for (row, others) in self.variants(study.setup) {
+            let labels = self.labels(row, others);
+            let Some(estimate) = estimate(OPERATION, &labels) else { continue };
             let own = bare.iter().filter(|bare| bare.unit == estimate.unit && row.entries > 0.0);
             let own = own.map(|bare| contains_its_calls(&estimate, bare, row.entries));
-            let figure = Figure::batches(self.metric, self.labels(row), &estimate).gates(own);
+            let figure = Figure::batches(self.metric, labels, &estimate).gates(own);
             findings.publish(study, if row.entries > 0.0 { figure } else { figure.of_class(OVERLAPPING) });
         }
     }
+}
+
+/// A page fault of a kind, by this run or else by its constant, in nanoseconds.
+fn page_fault(by: &PredictionInput<'_>, kind: &str) -> ((f64, f64, f64), Basis) {
+    let of_kind = |metric: &&Metric| metric.name == "memory.page_fault.time" && metric.labels.get("kind") == Some(kind);
+    match by.known.iter().find(of_kind) {
+        Some(found) => (
+            (found.value, found.value * 0.5, found.value * 1.5),
+            Basis::metric(&format!("memory.page_fault.time kind={kind}")),
+        ),
+        None => (CycleTime::known(by).of(MINOR_FAULT.times(1.0)), MINOR_FAULT.basis()),
+    }
+}
+
+/// Threads of this process that run on other CPUs while a turn lasts.
+fn running_threads(rig: &Rig<'_>, others: usize) -> Result<Team, String> {
+    let setup = rig.setup();
+    let mut cpus: Vec<u32> = setup.allowed.iter().copied().filter(|&cpu| cpu != setup.cpu).collect();
+    cpus.sort_by_key(|&cpu| setup.partner != Some(cpu));
+    Team::beside(&cpus[..others], rig.source().map_err(|problem| problem.to_string())?, |_| {
+        Ok(Box::new(|_| {
+            arch::multiply_chain(PASS);
+            1
+        }))
+    })
+}
+
+/// The workload while threads run on other CPUs. A batch in which one of them waited for its CPU is discarded.
+fn with_threads<'a>(workload: Workload<'a>, team: Team, hertz: f64) -> Workload<'a> {
+    let team = Rc::new(RefCell::new(team));
+    let begun = Rc::clone(&team);
+    workload.prepared(move || begun.borrow_mut().begin(0, hertz)).tidied(move || {
+        let together = team.borrow_mut().end(hertz)?;
+        together.disturbed.map_or(Ok(()), |why| Err(why.to_owned()))
+    })
 }
 
 /// An operation takes no less than the system calls in it.

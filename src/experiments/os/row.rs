@@ -15,8 +15,8 @@ pub(in crate::experiments) type Parts = &'static [(&'static str, f64, Constant)]
 pub(in crate::experiments) struct Row {
     /// Value of the label that distinguishes the operations.
     pub name: &'static str,
-    /// Bytes that it transfers, as a label. None where it has no size.
-    pub bytes: Option<u64>,
+    /// Its size as a label: `bytes` that it transfers, or `pages`. None where it has no size.
+    pub size: Option<(&'static str, u64)>,
     /// Its name in sentences.
     pub phrase: &'static str,
     /// What the kernel does for it.
@@ -32,8 +32,12 @@ pub(in crate::experiments) struct Row {
     pub operations: u64,
     /// How it is made.
     pub make: Make,
-    /// A number that each operation must raise by exactly one. A batch in which it does not is discarded.
-    pub count: Option<fn() -> u64>,
+    /// A number, and by how much each operation must raise it. A batch in which it does not is discarded.
+    pub count: Option<(fn() -> u64, u64)>,
+    /// Page faults of one operation, and their kind.
+    pub faults: Option<(f64, &'static str)>,
+    /// How often one operation must reach all CPUs on which a thread of the process runs. Above 0, it is also made with such threads.
+    pub shootdowns: f64,
     /// Whether it is made once before it is measured. What a filter may refuse is tried in any case.
     pub is_tried: bool,
     /// What to do where it cannot be prepared.
@@ -73,7 +77,7 @@ impl Row {
     ) -> Row {
         Row {
             name,
-            bytes: None,
+            size: None,
             phrase,
             what,
             instructions,
@@ -82,6 +86,8 @@ impl Row {
             operations: 1,
             make: Make::One(make),
             count: None,
+            faults: None,
+            shootdowns: 0.0,
             is_tried: true,
             hint: "",
         }
@@ -133,17 +139,17 @@ impl Row {
         }
     }
 
-    /// The same workload, whose batches are discarded unless the number rose by one for each operation.
+    /// The same workload, whose batches are discarded unless the number rose as much as it must.
     pub fn counted<'a>(&self, workload: Workload<'a>) -> Workload<'a> {
-        let Some(count) = self.count else { return workload };
-        let operations = self.operations;
+        let Some((count, each)) = self.count else { return workload };
+        let expected = self.operations * each;
         let Workload { mut work, .. } = workload;
         let checked = move |turns: u64| {
             let before = count();
             let timed = work(turns)?;
             match count() - before {
-                counted if counted == turns * operations => Ok(timed),
-                counted => Err(format!("{} operations were made and {counted} counted", turns * operations)),
+                counted if counted == turns * expected => Ok(timed),
+                counted => Err(format!("{turns} turns must count {}, and {counted} were counted", turns * expected)),
             }
         };
         Workload { work: Box::new(checked), ..workload }
@@ -166,7 +172,7 @@ mod tests {
     fn a_batch_whose_operations_are_not_counted_is_discarded() {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let row = Row {
-            count: Some(|| COUNT.load(Ordering::Relaxed)),
+            count: Some((|| COUNT.load(Ordering::Relaxed), 3)),
             ..Row::call("", "", "", 0.0, || Ok(Operation::refused()))
         };
         let after = |turns: u64, counted: u64, work: Result<Timed, String>| {
@@ -177,8 +183,8 @@ mod tests {
             };
             (row.counted(Workload::self_timed("operation", Labels::none(), 1, timed)).work)(turns)
         };
-        assert!(after(2, 2, Ok(Timed::Whole)).is_ok());
-        assert!(after(2, 1, Ok(Timed::Whole)).is_err());
-        assert!(after(1, 1, Err("refused".to_owned())).is_err());
+        assert!(after(2, 6, Ok(Timed::Whole)).is_ok());
+        assert!(after(2, 5, Ok(Timed::Whole)).is_err());
+        assert!(after(1, 3, Err("refused".to_owned())).is_err());
     }
 }

@@ -5,7 +5,8 @@
 //! # Method
 //!
 //! sysdyno installs a handler for SIGUSR1 over itself (**install**), and sends SIGUSR1 to its own thread
-//! (**deliver_self**). Each operation runs in ordinary work, from loops at drawn places, in batches of 256 (as in os.system_call). What
+//! (**deliver_self**). It also writes to a page that may only be read (**deliver_fault**), and the handler of SIGSEGV goes on after the
+//! write. Each operation runs in ordinary work, from loops at drawn places, in batches of 256 (as in os.system_call). What
 //! the same work takes without the operation is taken off. The rest divided by the operations is the cost of one, in
 //! core cycles by the clock probes around each batch. Each batch follows 65 536 branches in random directions and 0.2 ms
 //! of its operation, both untimed (blocks).
@@ -50,7 +51,7 @@ use crate::sys::signal;
 pub const EXPERIMENT: Experiment = Experiment {
     id: "os.signal",
     title: "Signals",
-    measures: "installing a signal handler, and handling a signal to oneself",
+    measures: "installing a signal handler, and handling a signal to oneself or for a refused write",
     words: &["kill", "signals"],
     method_version: 4,
     precision: Precision { target: 0.02, between: 0.01, busy: 0.01 },
@@ -61,7 +62,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     publishes: &[Publication::cost(
         TIME,
         Unit::Nanoseconds,
-        "installing a handler, or sending a signal until its handler returns",
+        "installing a handler, or causing a signal until its handler returns",
     )
     .in_summary()],
     seconds: |_| 0.1,
@@ -97,13 +98,24 @@ static OPERATIONS: Operations = Operations {
         Row {
             entries: 2.0,
             parts: &[("save all registers on the stack and restore them", 1.0, SIGNAL_FRAME)],
-            count: Some(signal::delivered),
+            count: Some((signal::delivered, 1)),
             ..Row::call(
                 DELIVER,
                 "deliver to itself",
                 "find the thread, queue the signal, choose its handler",
                 1500.0,
                 Operation::signal_to_itself,
+            )
+        },
+        Row {
+            parts: &[("save all registers on the stack and restore them", 1.0, SIGNAL_FRAME)],
+            count: Some((signal::refused_writes, 1)),
+            ..Row::call(
+                "deliver_fault",
+                "handle a write without permission",
+                "find the area, refuse the write, choose its handler",
+                4000.0,
+                Operation::refused_write,
             )
         },
     ],

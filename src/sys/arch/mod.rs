@@ -61,6 +61,7 @@ use x86_64 as native;
 pub use native::branches::random_branches;
 pub(super) use native::pieces::{NOTHING, PIECES, Piece, branch_back, see_new_code};
 pub(super) use native::stream::VECTORS;
+pub(super) use native::system_call::{WRITE_LENGTH, program_counter, write_one};
 pub use native::system_call::{clone_child, clone_thread, system_call, system_call_of_four};
 pub use native::{
     COUNTER, COUNTER_READERS, ELF_MACHINE, EXIT_CODE, REGISTER_ARGUMENTS, add_chain, chase, counter_permitted, fence,

@@ -86,6 +86,7 @@ const TRUTHS: &[(&str, Truth)] = &[
         Some(made.at(quantile(labels)?, "sleep", &labels.without("quantile"))? - requested)
     }),
     ("file.metadata.time", |made, labels| made.middle("operation", labels)),
+    ("memory.map.time", |made, labels| made.middle("operation", labels)),
     ("memory.latency.level", level),
     ("memory.latency.level_size", |made, labels| {
         let size = match labels.get("level")? {

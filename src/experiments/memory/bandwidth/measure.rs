@@ -3,10 +3,10 @@
 
 use super::{IN_CACHE, NODE, ON_SMALL_PAGES, RATE, step};
 use crate::experiments::memory::footprint::{self, Footprint, MEMORY};
-use crate::experiments::memory::pinned_threads::{Pass, Team};
 use crate::experiments::memory::{buffer, streams};
 use crate::experiments::prelude::*;
 use crate::rig::sampler::{Expected, Timed};
+use crate::rig::team::{Pass, Team};
 use crate::sys::affinity;
 use crate::sys::arena::Arena;
 use crate::sys::memory::{self, HUGE_PAGES_OFF};

@@ -25,6 +25,13 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
         let reason = format!("no dynamically linked program at {}", DYNAMIC.join(" or "));
         rig.unavailable(TIME, &Labels::of([("image", "dynamic")]), &reason);
     }
+    if images.shell.is_none() {
+        rig.unavailable(
+            TIME,
+            &Labels::of([("image", ways::SHELL)]),
+            &format!("there is no {}", child::SHELL.to_string_lossy()),
+        );
+    }
     let books = RefCell::default();
     if !rig.counts_ticks() {
         rig.unavailable(
@@ -117,6 +124,7 @@ fn resident(rig: &Rig<'_>, setting: ForkSetting) -> Result<Resident, String> {
 struct Images {
     smallest: Image,
     dynamic: Option<Image>,
+    shell: Option<Image>,
 }
 
 impl Images {
@@ -124,7 +132,8 @@ impl Images {
         let smallest = Image::smallest()?;
         let found = DYNAMIC.into_iter().find(|path| Path::new(path).exists() && child::is_dynamic(path));
         let dynamic = found.and_then(|path| Image::file(path, 0).ok());
-        Ok(Images { smallest, dynamic })
+        let shell = child::SHELL.to_str().is_ok_and(|path| Path::new(path).exists()).then(Image::shell);
+        Ok(Images { smallest, dynamic, shell })
     }
 }
 
@@ -156,6 +165,7 @@ impl<'a> ChildShotInputs<'a> {
         let image = match way.image {
             None => None,
             Some("static") => Some(&self.images.smallest),
+            Some(ways::SHELL) => Some(self.images.shell.as_ref()?),
             Some(_) => Some(self.images.dynamic.as_ref()?),
         };
         let task = Task { image, ..Task::default() };

@@ -16,7 +16,7 @@
 //! - **library_fork_wait**: as fork_wait through the C library, which adds its own handlers.
 //! - **fork_exec_wait**: the child executes another image and exits. A **static** image is a program of two
 //!   instructions that sysdyno writes into memory. The **dynamic** image is the system's `true` with its loader and
-//!   libraries.
+//!   libraries. The **shell** is `/bin/sh -c 'exit 0'`.
 //! - **posix_spawn_wait**: the same by posix_spawn() of the C library.
 //!
 //! Children of the small parent are measured in blocks, as in os.system_call: 65 536 branches in random directions,

@@ -1,6 +1,6 @@
 //! What children are expected to cost.
 
-use super::ways::{ChildMethod, ForkSetting, combinations, labels};
+use super::ways::{ChildMethod, ForkSetting, SHELL, combinations, labels};
 use super::{PER_PAGE, TIME};
 use crate::experiments::prelude::*;
 
@@ -9,6 +9,8 @@ constants! {
     VFORK_BASE = 30_000.0 in 6_000.0 ..= 120_000.0 "ns", "Linux kernel/fork.c with CLONE_VM";
     /// Replacing a child's memory by a static image, and its page faults.
     EXEC_STATIC = 100_000.0 in 25_000.0 ..= 400_000.0 "ns", "Linux fs/exec.c: new tables, a few page faults";
+    /// A shell that starts and ends, on top of another image.
+    SHELL_START = 400_000.0 in 100_000.0 ..= 3_000_000.0 "ns", "McVoy & Staelin, USENIX 1996: sh -c takes 2–4 times fork and exec";
 }
 
 pub(super) fn predict(_: &PredictionInput<'_>) -> Vec<Prediction> {
@@ -19,6 +21,15 @@ pub(super) fn predict(_: &PredictionInput<'_>) -> Vec<Prediction> {
 
 fn predict_child(way: ChildMethod, setting: ForkSetting) -> Prediction {
     let prediction = Prediction::of(TIME, labels(way, setting), Unit::Nanoseconds);
+    if way.image == Some(SHELL) {
+        let child = VFORK_BASE.times(1.0);
+        let prediction = prediction.software("a task and another image", child, VFORK_BASE.basis());
+        return prediction.software(
+            "loader, libraries and start of the shell",
+            SHELL_START.times(1.0),
+            SHELL_START.basis(),
+        );
+    }
     // Older records timed a child that borrows the memory of a large parent in cold caches, so none fits.
     if !way.borrows() || setting.resident == 0 {
         return prediction;

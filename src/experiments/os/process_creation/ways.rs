@@ -2,6 +2,8 @@
 
 use crate::experiments::prelude::*;
 
+/// Value of the label of an image that is the shell.
+pub(super) const SHELL: &str = "shell";
 const MIB: usize = 1 << 20;
 /// Resident sizes of the parent.
 pub(super) const SIZES: [usize; 3] = [16 * MIB, 64 * MIB, 256 * MIB];
@@ -14,7 +16,7 @@ const LARGER: Parents = &[(256 * MIB, "4k", 2), (256 * MIB, "huge", 2)];
 /// Size at which ways that should not depend on it are compared, and up to which the cost per page is a line.
 pub(super) const COMPARED: usize = 64 * MIB;
 /// The ways, in the order of the report.
-pub(super) const WAYS: [ChildMethod; 9] = [
+pub(super) const WAYS: [ChildMethod; 10] = [
     ChildMethod { how: "fork", image: None },
     ChildMethod { how: "first_instruction", image: None },
     ChildMethod { how: "fork_wait", image: None },
@@ -22,6 +24,7 @@ pub(super) const WAYS: [ChildMethod; 9] = [
     ChildMethod { how: "vfork_wait", image: None },
     ChildMethod { how: "fork_exec_wait", image: Some("static") },
     ChildMethod { how: "fork_exec_wait", image: Some("dynamic") },
+    ChildMethod { how: "fork_exec_wait", image: Some(SHELL) },
     ChildMethod { how: "posix_spawn_wait", image: Some("static") },
     ChildMethod { how: "posix_spawn_wait", image: Some("dynamic") },
 ];

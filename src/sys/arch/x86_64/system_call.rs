@@ -156,3 +156,22 @@ pub unsafe fn clone_thread(number: i64, arguments: [i64; 5], stamp: *mut i64, sp
     }
     answer
 }
+
+/// Length of the instruction by which [`write_one`] writes.
+pub const WRITE_LENGTH: i64 = 3;
+
+/// Writes a byte by one instruction of [`WRITE_LENGTH`] bytes.
+///
+/// # Safety
+///
+/// The address must be valid for it, or a handler of the signal for the refused access must go on after the instruction.
+#[inline(always)]
+pub unsafe fn write_one(address: *mut u8) {
+    // SAFETY: by the contract of this function.
+    unsafe { asm!("mov byte ptr [rdi], 1", in("rdi") address, options(nostack, preserves_flags)) };
+}
+
+/// The program counter in the context of a signal handler.
+pub fn program_counter(context: &mut libc::ucontext_t) -> &mut i64 {
+    &mut context.uc_mcontext.gregs[libc::REG_RIP as usize]
+}
