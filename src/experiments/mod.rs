@@ -28,6 +28,8 @@ pub mod os;
 pub mod own_predictions;
 pub mod phrases;
 pub mod prelude;
+#[cfg(test)]
+mod traced;
 
 use crate::results::prediction::Prediction;
 

@@ -130,6 +130,7 @@ const LABELS: &[(&str, &str, &str, &str)] = &[
     ("", "distance", "near", "near"),
     ("", "distance", "far", "far"),
     ("", "distance", "core", "on one core"),
+    ("os.channel.", "bytes", "0", ""),
     ("os.channel.", "bytes", "*", "@"),
     ("os.sleep.", "requested", "1000", "1 µs"),
     ("os.sleep.", "requested", "100000", "100 µs"),

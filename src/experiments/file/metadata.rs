@@ -89,7 +89,7 @@ constants! {
 const ONCE: Parts = &[("the change of a name", 1.0, NAME_CHANGE)];
 const TWICE: Parts = &[("two changes of a name", 2.0, NAME_CHANGE)];
 
-static OPERATIONS: Operations = Operations {
+pub(in crate::experiments) static OPERATIONS: Operations = Operations {
     metric: TIME,
     label: "how",
     rows: &[

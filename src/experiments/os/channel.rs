@@ -84,7 +84,7 @@ const DATAGRAM: &str = "unix_datagram";
 const BLOCK: u64 = 4096;
 const FULL: u64 = 16 * BLOCK;
 
-static OPERATIONS: Operations = Operations {
+pub(in crate::experiments) static OPERATIONS: Operations = Operations {
     metric: TIME,
     label: "through",
     rows: &[
@@ -103,6 +103,7 @@ static OPERATIONS: Operations = Operations {
             }))
         }),
         Row {
+            size: Some(("bytes", 0)),
             entries: 5.0,
             ..Row::call(
                 "unix_connection",

@@ -80,7 +80,7 @@ constants! {
 const ATOMIC: Parts = &[("atomic instruction", 1.0, ATOMIC_UPDATE)];
 const TWO_ATOMIC: Parts = &[("two atomic instructions", 2.0, ATOMIC_UPDATE)];
 
-static OPERATIONS: Operations = Operations {
+pub(in crate::experiments) static OPERATIONS: Operations = Operations {
     metric: TIME,
     label: "what",
     rows: &[

@@ -84,7 +84,7 @@ constants! {
         "Linux arch/x86/kernel/fpu/signal.c: XSAVE and XRSTOR of 0.5 to 2.7 KiB of user memory";
 }
 
-static OPERATIONS: Operations = Operations {
+pub(in crate::experiments) static OPERATIONS: Operations = Operations {
     metric: TIME,
     label: "how",
     rows: &[

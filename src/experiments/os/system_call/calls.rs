@@ -53,7 +53,7 @@ pub(super) const IN_SWEEP: usize = 13;
 
 /// The floor, then the set in the order of the report.
 #[expect(clippy::redundant_closure, reason = "the functions themselves are not general in the lifetime of the file")]
-pub(super) static CALLS: [Row; 40] = [
+pub(in crate::experiments) static CALLS: [Row; 40] = [
     Row::call(FLOOR, "empty (ENOSYS)", "refuse a number without a call", 0.0, || Ok(Operation::refused())),
     Row::call("getpid", "getpid", "return a number", 40.0, || Ok(Operation::process_number())),
     Row::call("getppid", "getppid", "follow a pointer under a read lock and return a number", 60.0, || {

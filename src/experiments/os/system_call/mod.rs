@@ -96,7 +96,8 @@ mod predict;
 use crate::experiments::prelude::*;
 
 use super::row::{self, Row};
-use calls::{CALLS, FLOOR, FUNCTION, RING, RING_BATCHED, VDSO};
+pub(in crate::experiments) use calls::CALLS;
+use calls::{FLOOR, FUNCTION, RING, RING_BATCHED, VDSO};
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
