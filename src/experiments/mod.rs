@@ -48,6 +48,7 @@ pub const TABLE: &[&Experiment] = &[
     &os::context_switch::EXPERIMENT,
     &os::signal::EXPERIMENT,
     &os::channel::EXPERIMENT,
+    &os::poll::EXPERIMENT,
     &os::lock::EXPERIMENT,
     &os::sleep::EXPERIMENT,
     &memory::latency::EXPERIMENT,

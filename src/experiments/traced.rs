@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use crate::experiments::file::metadata;
 use crate::experiments::memory::map;
 use crate::experiments::os::row::Row;
-use crate::experiments::os::{channel, lock, signal, system_call};
+use crate::experiments::os::{channel, lock, poll, signal, system_call};
 use crate::sys::placed::{Around, PlacedLoop};
 
 /// Turns of each loop.
@@ -19,6 +19,7 @@ const SCRATCH: &str = "SYSDYNO_TRACED";
 fn rows() -> impl Iterator<Item = (&'static str, &'static Row)> {
     let tables = [
         ("os.channel.", channel::OPERATIONS.rows),
+        ("os.poll.", poll::OPERATIONS.rows),
         ("os.lock.", lock::OPERATIONS.rows),
         ("os.signal.", signal::OPERATIONS.rows),
         ("memory.map.", map::OPERATIONS.rows),

@@ -23,6 +23,8 @@ pub enum Change {
     MapAndWrite,
     /// Maps a file that is in the page cache, reads from each page, and unmaps it.
     MapAndReadFile,
+    /// Maps such a file, adds up all of its bytes as numbers, and unmaps it.
+    MapAndSumFile,
     /// Makes written memory read-only, and writable again.
     Protect,
     /// Gives the pages of an area back to the kernel, and writes to each of them again.
@@ -58,7 +60,11 @@ impl Place {
         let page = page_size();
         let length = NonZeroUsize::new(pages * page).ok_or(io::ErrorKind::InvalidInput)?;
         let whole = NonZeroUsize::new((pages + FREE + 2) * page).ok_or(io::ErrorKind::InvalidInput)?;
-        let file = if change == Change::MapAndReadFile { Some(cached_file(length.get())?) } else { None };
+        let file = if matches!(change, Change::MapAndReadFile | Change::MapAndSumFile) {
+            Some(cached_file(length.get())?)
+        } else {
+            None
+        };
         let flags = MapFlags::MAP_PRIVATE | MapFlags::MAP_NORESERVE;
         // SAFETY: a new mapping at an address of the kernel's choice collides with nothing, and the wish is only a wish.
         let start = unsafe { mmap_anonymous(NonZeroUsize::new(FAR_FROM_OTHERS), whole, ProtFlags::PROT_NONE, flags) }?;
@@ -165,6 +171,18 @@ extern "C" fn map_read_and_unmap(argument: *mut c_void) -> i64 {
     read.fold(0, |all, byte| all | byte) | place.unmap()
 }
 
+extern "C" fn map_sum_and_unmap(argument: *mut c_void) -> i64 {
+    // SAFETY: as above.
+    let place = unsafe { place(argument) };
+    if !place.map() {
+        return NOT_THERE;
+    }
+    // SAFETY: the area was mapped for reading, nothing writes to the file, and areas begin at a page.
+    let numbers = unsafe { std::slice::from_raw_parts(place.area.cast::<i64>(), place.length / size_of::<i64>()) };
+    // The numbers are zeros, which the compiler does not know.
+    std::hint::black_box(numbers).iter().fold(0, |sum: i64, number| sum.wrapping_add(*number)) | place.unmap()
+}
+
 extern "C" fn protect(argument: *mut c_void) -> i64 {
     // SAFETY: as above.
     let place = unsafe { place(argument) };
@@ -197,6 +215,7 @@ impl Operation<'_> {
             Change::Map => map_and_unmap,
             Change::MapAndWrite => map_write_and_unmap,
             Change::MapAndReadFile => map_read_and_unmap,
+            Change::MapAndSumFile => map_sum_and_unmap,
             Change::Protect => protect,
             Change::DiscardAndWrite => discard_and_write,
         };

@@ -1,6 +1,7 @@
 //! The system calls that are timed, made directly: no library between the caller and the kernel, no cancellation point, no
 //! cache of an answer.
 
+use std::any::Any;
 use std::ffi::{CStr, c_void};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -101,6 +102,21 @@ pub fn write_byte(to: BorrowedFd<'_>, byte: &u8) -> i64 {
 pub fn yield_processor() -> i64 {
     // SAFETY: no argument, no memory.
     unsafe { system_call(libc::SYS_sched_yield, [0; 3]) }
+}
+
+/// Descriptors that select(2) is asked for.
+struct Selected {
+    set: libc::fd_set,
+    most: i32,
+    _files: Box<dyn Any + Send + Sync>,
+}
+
+extern "C" fn select_copy(selected: *mut c_void) -> i64 {
+    // SAFETY: the operation gives the address of such a value, which it holds.
+    let selected = unsafe { &*selected.cast::<Selected>() };
+    let (mut set, none) = (selected.set, std::ptr::null_mut());
+    // SAFETY: the set is a copy, which the kernel overwrites. One of its descriptors is ready, so the call does not wait.
+    i64::from(unsafe { libc::select(selected.most + 1, &raw mut set, none, none, std::ptr::null_mut()) }) - 1
 }
 
 /// System calls for [placed loops](super::placed), and the answers that they must give.
@@ -335,6 +351,22 @@ impl<'a> Operation<'a> {
         words[number / 64] = 1 << (number % 64);
         // SAFETY: the kernel reads and writes the set in the memory up to the descriptor, which is open for the lifetime.
         unsafe { Operation::call(libc::SYS_pselect6, [number as i64 + 1, 0, 0, 0, 0, 0], 1).with_words(1, &words) }
+    }
+
+    /// select(2) of some descriptors, of which only the last is ready. Each call copies the set, which the kernel overwrites. The answer is 0.
+    ///
+    /// # Errors
+    ///
+    /// The number of a descriptor is too large for a set.
+    pub fn select_of_many<T: AsFd + Send + Sync + 'static>(files: Vec<T>) -> io::Result<Operation<'static>> {
+        let numbers = || files.iter().map(|file| file.as_fd().as_raw_fd());
+        let most = numbers().max().filter(|&most| most < libc::FD_SETSIZE as i32).ok_or(io::ErrorKind::InvalidInput)?;
+        // SAFETY: an empty set is all zeros.
+        let mut set: libc::fd_set = unsafe { std::mem::zeroed() };
+        // SAFETY: each number fits into a set.
+        numbers().for_each(|number| unsafe { libc::FD_SET(number, &raw mut set) });
+        // SAFETY: the function takes such a value, whose files stay open with it.
+        Ok(unsafe { Operation::on_value(Selected { set, most, _files: Box::new(files) }, select_copy) })
     }
 
     /// ioctl(2) that asks how many bytes of a file can be read.

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,6 +11,8 @@ use std::time::Instant;
 
 use memmap2::MmapMut;
 use nix::fcntl::renameat;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::eventfd::EventFd;
 use nix::sys::stat::{FchmodatFlags, Mode, fchmodat};
 use nix::unistd::{SysconfVar, sysconf};
 use serde_json::Value;
@@ -39,6 +42,15 @@ fn through(mut writer: impl Write, mut reader: impl Read, bytes: usize) -> f64 {
         writer.write_all(&buffer).unwrap();
         reader.read_exact(&mut buffer).unwrap();
     })
+}
+
+/// One call of poll for counters of which the last is ready.
+fn poll_of(descriptors: usize) -> f64 {
+    let counters: Vec<EventFd> =
+        (1..=descriptors).map(|number| EventFd::from_value(u32::from(number == descriptors)).unwrap()).collect();
+    let mut entries: Vec<PollFd<'_>> =
+        counters.iter().map(|counter| PollFd::new(counter.as_fd(), PollFlags::POLLIN)).collect();
+    own(|| assert_eq!(poll(&mut entries, PollTimeout::ZERO), Ok(1)))
 }
 
 /// Some pages of private memory, each of which is written.
@@ -133,6 +145,8 @@ fn plain_loops(place: &Path) -> Vec<Own> {
         channel("unix_stream", "1", stream(1)),
         channel("unix_stream", "65536", stream(65536)),
         ("os.lock.time", vec![("what", "file_lock")], lock),
+        ("os.poll.time", vec![("by", "poll"), ("descriptors", "100")], poll_of(100)),
+        ("os.poll.per_descriptor", vec![("by", "poll")], (poll_of(500) - poll_of(1)) / 499.0),
         mapping("1", "0", map_write_unmap(1)),
         mapping("64", "0", map_write_unmap(64)),
         mapping("1", "1", while_a_thread_runs(|| map_write_unmap(1))),
@@ -162,7 +176,8 @@ fn operations_cost_what_plain_loops_of_them_take() {
         let loops = || plain_loops(tempfile::tempdir_in(place.path()).unwrap().path());
         let before = loops();
         let output = place.path().join(format!("run-{tries}"));
-        let words = ["run", "os.channel", "os.lock", "file.metadata", "memory.map", "--quick", "--time", "10s"];
+        let words =
+            ["run", "os.channel", "os.poll", "os.lock", "file.metadata", "memory.map", "--quick", "--time", "12s"];
         let ran = sysdyno(&words)
             .arg("--no-progress")
             .arg("--scratch")

@@ -43,6 +43,8 @@ const PROMISED: &[(&str, Unit, &[&str])] = &[
     ("os.cache_line_transfer.time", Unit::Nanoseconds, &["placement"]),
     ("os.signal.time", Unit::Nanoseconds, &["how"]),
     ("os.channel.time", Unit::Nanoseconds, &["bytes", "through"]),
+    ("os.poll.time", Unit::Nanoseconds, &["by", "descriptors"]),
+    ("os.poll.per_descriptor", Unit::Nanoseconds, &["by"]),
     ("os.lock.time", Unit::Nanoseconds, &["what"]),
     ("os.sleep.oversleep", Unit::Nanoseconds, &["quantile", "requested", "slack"]),
     ("memory.bandwidth.rate", Unit::BytesPerSecond, &["level", "operation", "threads"]),

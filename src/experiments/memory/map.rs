@@ -11,6 +11,7 @@
 //! - **map_unmap**: maps private memory and unmaps it, without an access.
 //! - **map_write_unmap**: the same with a write to each page.
 //! - **map_read_unmap_file**: maps a file that is in the page cache, reads from each page, and unmaps it.
+//! - **map_sum_unmap_file**: the same, and adds up all bytes as 64-bit numbers.
 //! - **protect**: one of two calls of mprotect(2), to read-only and back. The page was written before.
 //! - **discard_write**: gives pages back by madvise(2), and writes to each of them again.
 //!
@@ -44,6 +45,7 @@
 //! - Linux mm/mmap.c, mm/mprotect.c, mm/mmu_gather.c. Linux Documentation/arch/x86/tlb.rst
 //! - Amit, USENIX ATC 2017 (TLB shootdown). McVoy & Staelin, USENIX 1996 (lat_mmap)
 
+use crate::experiments::constants::PAGE_COPY;
 use crate::experiments::os::operation::{CONSTANTS, OTHER_THREADS, Operations};
 use crate::experiments::os::row::Row;
 use crate::experiments::prelude::*;
@@ -76,6 +78,7 @@ pub const EXPERIMENT: Experiment = Experiment {
 
 const TIME: &str = "memory.map.time";
 const WRITTEN: &str = "map_write_unmap";
+const SUM: &str = "map_sum_unmap_file";
 const MANY: u64 = 64;
 const ANONYMOUS: &str = "anonymous_write";
 const CACHED: &str = "file_cached";
@@ -101,6 +104,12 @@ pub(in crate::experiments) static OPERATIONS: Operations = Operations {
         written(MANY, 30_000.0, || Operation::mapping(Change::MapAndWrite, MANY as usize)),
         of_file(1, 14_000.0, || Operation::mapping(Change::MapAndReadFile, 1)),
         of_file(MANY, 35_000.0, || Operation::mapping(Change::MapAndReadFile, MANY as usize)),
+        Row {
+            parts: &[("read the bytes", MANY as f64, PAGE_COPY)],
+            name: SUM,
+            phrase: "map, add up and unmap a cached file",
+            ..of_file(MANY, 35_000.0, || Operation::mapping(Change::MapAndSumFile, MANY as usize))
+        },
         Row {
             size: Some(("pages", 1)),
             operations: 2,

@@ -6,6 +6,7 @@ pub mod children;
 pub mod context_switch;
 pub mod lock;
 pub mod operation;
+pub mod poll;
 pub mod process_creation;
 pub mod row;
 pub mod signal;

@@ -28,7 +28,7 @@ pub struct Operations {
 }
 
 /// Series of the operations.
-const OPERATION: &str = "operation";
+pub(super) const OPERATION: &str = "operation";
 /// Series of the call that enters the kernel and does next to nothing there.
 const BARE: &str = "bare";
 /// An operation may come out this much below the calls that it contains before something is wrong.
@@ -59,7 +59,7 @@ constants! {
 }
 
 rules! {
-    CALLS_INSIDE: "G20" Hard "`os.channel.time`, `os.lock.time`, `os.signal.time`, `memory.map.time`, `file.metadata.time`",
+    CALLS_INSIDE: "G20" Hard "`os.channel.time`, `os.poll.time`, `os.lock.time`, `os.signal.time`, `memory.map.time`, `file.metadata.time`",
         "an operation takes at least one getppid for each of its kernel entries, less {}", share(SLACK);
 }
 

@@ -11,8 +11,8 @@ use crate::statistics::summary::quantile;
 const LINEAR: f64 = 0.97;
 
 rules! {
-    STRAIGHT: "linear" Hard "`os.process_creation.per_page`",
-        "a line explains at least {} of the variance over resident sizes", plain(LINEAR);
+    STRAIGHT: "linear" Hard "`os.process_creation.per_page`, `os.poll.per_descriptor`",
+        "a line explains at least {} of the variance over resident sizes or descriptors", plain(LINEAR);
 }
 
 /// Resamplings behind the interval of a slope.

@@ -89,7 +89,7 @@ const LMBENCH: &[(&str, Here)] = &[
     ("bw_mem cp", Result(RATE, &[DRAM, ("operation", "copy")], "")),
     ("par_mem", Result(RATE, &[DRAM, ("threads", "2")], "by number of threads")),
     ("bw_file_rd", Result("file.read.rate", &[("cache", "warm")], "")),
-    ("bw_mmap_rd", Absent(LATER)),
+    ("bw_mmap_rd", Result("memory.map.time", &[("what", "map_sum_unmap_file")], "the time for 64 pages")),
     ("bw_pipe", Result("os.channel.time", &[("through", "pipe"), ("bytes", "65536")], "one task writes and reads")),
     (
         "bw_unix",

@@ -12,6 +12,8 @@ const ON_REAL_MACHINES: &[(&str, &[&str])] = &[
     ("cpu.sharing.share", &["a_spinner_on_the_sibling_is_a_neighbour"]),
     ("os.system_call.time", &["five_per_cent_of_a_system_call_are_found_and_nothing_else"]),
     ("os.channel.time", &["operations_cost_what_plain_loops_of_them_take"]),
+    ("os.poll.time", &["operations_cost_what_plain_loops_of_them_take"]),
+    ("os.poll.per_descriptor", &["operations_cost_what_plain_loops_of_them_take"]),
     ("os.lock.time", &["operations_cost_what_plain_loops_of_them_take"]),
     ("os.sleep.oversleep", &["sleeps_end_as_much_later_as_the_timer_slack_is_longer"]),
     ("file.metadata.time", &["operations_cost_what_plain_loops_of_them_take"]),

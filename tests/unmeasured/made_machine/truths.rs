@@ -80,6 +80,12 @@ const TRUTHS: &[(&str, Truth)] = &[
     ("os.cache_line_transfer.time", |made, labels| made.calm("line", labels)),
     ("os.signal.time", |made, labels| made.middle("operation", labels)),
     ("os.channel.time", |made, labels| made.middle("operation", labels)),
+    ("os.poll.time", |made, labels| made.middle("operation", labels)),
+    ("os.poll.per_descriptor", |made, labels| {
+        let most = if labels.get("by")? == "poll" { 1000.0 } else { 500.0 };
+        let call = |descriptors: f64| made.middle("operation", &labels.clone().with("descriptors", descriptors));
+        Some((call(most)? - call(1.0)?) / (most - 1.0))
+    }),
     ("os.lock.time", |made, labels| made.middle("operation", labels)),
     ("os.sleep.oversleep", |made, labels| {
         let requested: f64 = labels.get("requested")?.parse().ok()?;

@@ -1,0 +1,192 @@
+//! # Question
+//!
+//! What does it cost to ask many descriptors whether one of them is ready? What does each descriptor add?
+//!
+//! # Method
+//!
+//! sysdyno makes eventfd(2) counters, of which only the last is ready, and asks for them in ordinary work, from loops at drawn places
+//! (as in os.system_call). What the same work takes without the call is taken off. The rest is the cost of one call, in core cycles by
+//! the clock probes around each batch.
+//!
+//! - **poll**: ppoll(2) of all descriptors.
+//! - **select**: select(2) of all descriptors, up to 500. The kernel overwrites the set, so each call copies it first.
+//! - **epoll**: epoll_pwait(2) of a set that has all descriptors.
+//!
+//! The label **descriptors** is their number. Each has a file of its own. Every answer is checked: one descriptor is ready. The cost per
+//! descriptor is the slope of a line through the costs. The same launch times getppid(2) in the same way, as the lower limit of the gates.
+//!
+//! # Prediction
+//!
+//! A kernel entry at the cost of getppid(2). Counted instructions for each descriptor run at the pace of the system calls of this run.
+//! A set of epoll(7) costs the same for any number of descriptors.
+//!
+//! # What could fool us
+//!
+//! - The same descriptor in each entry stays in the first cache. Thousands of files do not, and each costs more.
+//! - Between threads, the kernel also counts the users of each file, which costs an atomic instruction. The process here has one thread.
+//! - Sockets cost more than eventfd(2), because a protocol looks at its queues.
+//! - A call that waits also adds itself to the queue of each descriptor, and removes itself again.
+//! - A limit on open files (ulimit -n) below some 1050 refuses the longest lists.
+//!
+//! # References
+//!
+//! - poll(2), select(2), epoll(7)
+//! - Linux fs/select.c, fs/eventpoll.c
+//! - McVoy & Staelin, USENIX 1996 (lat_select)
+
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
+use nix::sys::eventfd::EventFd;
+
+use super::operation::{OPERATION, Operations};
+use super::row::Row;
+use super::sweep::Sweep;
+use crate::experiments::prelude::*;
+use crate::rig::placed::WORK_LONGER;
+use crate::sys::placed::Operation;
+
+/// The row of the table.
+pub const EXPERIMENT: Experiment = Experiment {
+    id: "os.poll",
+    title: "Waiting for many descriptors",
+    measures: "poll, select and epoll by the number of descriptors",
+    words: &["select", "epoll"],
+    method_version: 1,
+    precision: Precision { target: 0.05, between: 0.03, busy: 0.04 },
+    source: heading!("poll.rs"),
+    uses: &["cpu.cycle_time", "os.system_call.time"],
+    words_of: |key, value| OPERATIONS.phrase(key, value),
+    publishes: &[
+        Publication::cost(TIME, Unit::Nanoseconds, "one call for these descriptors, of which one is ready")
+            .in_summary(),
+        Publication::cost(PER_DESCRIPTOR, Unit::Nanoseconds, "cost that each descriptor adds to a call").in_summary(),
+    ],
+    seconds: |_| 0.3,
+    time_out: 10.0,
+    predict,
+    measure: |rig| OPERATIONS.measure(rig),
+    figures,
+    explain,
+    ..Experiment::DEFAULT
+};
+
+const TIME: &str = "os.poll.time";
+const PER_DESCRIPTOR: &str = "os.poll.per_descriptor";
+const POLL: &str = "poll";
+const SELECT: &str = "select";
+const EPOLL: &str = "epoll";
+/// Hint where descriptors are short.
+const HINT: &str = " (see ulimit -n)";
+/// Instructions for a call, and for each descriptor: the cost on one host.
+const FOR_CALL: f64 = 900.0;
+const FOR_EACH: f64 = 450.0;
+
+pub(in crate::experiments) static OPERATIONS: Operations = Operations {
+    metric: TIME,
+    label: "by",
+    rows: &[
+        row(POLL, 1, || poll(1)),
+        row(POLL, 10, || poll(10)),
+        row(POLL, 100, || poll(100)),
+        row(POLL, 1000, || poll(1000)),
+        row(SELECT, 1, || select(1)),
+        row(SELECT, 10, || select(10)),
+        row(SELECT, 100, || select(100)),
+        row(SELECT, 500, || select(500)),
+        row(EPOLL, 1, || epoll(1)),
+        row(EPOLL, 10, || epoll(10)),
+        row(EPOLL, 100, || epoll(100)),
+        row(EPOLL, 1000, || epoll(1000)),
+    ],
+    sizing: Sizing::ByTimes(WORK_LONGER),
+    placed_since: 1,
+};
+
+const fn row(by: &'static str, descriptors: u64, make: fn() -> io::Result<Operation<'static>>) -> Row {
+    let is_set = by.len() == EPOLL.len();
+    Row {
+        size: Some(("descriptors", descriptors)),
+        hint: HINT,
+        ..Row::call(
+            by,
+            by,
+            "ask each descriptor",
+            FOR_CALL + if is_set { 0.0 } else { FOR_EACH * descriptors as f64 },
+            make,
+        )
+    }
+}
+
+/// Counters of which the last is ready.
+fn counters(descriptors: usize) -> io::Result<Vec<Arc<EventFd>>> {
+    // All rows share those that are not ready: a process has few descriptors.
+    static QUIET: Mutex<Vec<Arc<EventFd>>> = Mutex::new(Vec::new());
+    let mut quiet = QUIET.lock().unwrap_or_else(PoisonError::into_inner);
+    while quiet.len() + 1 < descriptors {
+        quiet.push(Arc::new(EventFd::from_value(0)?));
+    }
+    let mut all = quiet[..descriptors - 1].to_vec();
+    all.push(Arc::new(EventFd::from_value(1)?));
+    Ok(all)
+}
+
+fn poll(descriptors: usize) -> io::Result<Operation<'static>> {
+    Ok(Operation::on_files(counters(descriptors)?, |all| {
+        let entries = all.iter().enumerate().map(|(index, counter)| (counter.as_fd(), index + 1 == all.len()));
+        Operation::poll(&entries.collect::<Vec<_>>())
+    }))
+}
+
+fn select(descriptors: usize) -> io::Result<Operation<'static>> {
+    Operation::select_of_many(counters(descriptors)?)
+}
+
+fn epoll(descriptors: usize) -> io::Result<Operation<'static>> {
+    let all = counters(descriptors)?;
+    let set = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+    for counter in &all {
+        set.add(counter, EpollEvent::new(EpollFlags::EPOLLIN, 0))?;
+    }
+    Ok(Operation::on_files((set.0, all), |(set, _)| Operation::ready_event(set.as_fd())))
+}
+
+fn each(by: &str) -> Labels {
+    Labels::of([("by", by)])
+}
+
+fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
+    let slopes = [POLL, SELECT].map(|call| {
+        let (work, basis) = super::kernel_work(by, FOR_EACH);
+        Prediction::of(PER_DESCRIPTOR, each(call), Unit::Nanoseconds).software("ask a descriptor", work, basis)
+    });
+    OPERATIONS.predict(by).into_iter().chain(slopes).collect()
+}
+
+fn figures(study: &Study<'_>, findings: &mut Findings) {
+    OPERATIONS.figures(study, findings);
+    for by in [POLL, SELECT] {
+        let rows = OPERATIONS.rows.iter().filter(|row| row.name == by);
+        let points =
+            rows.filter_map(|row| row.size).map(|(label, number)| (number as f64, each(by).with(label, number)));
+        if let Some((estimate, linear)) =
+            Sweep::of(study, OPERATION, points).and_then(|sweep| sweep.slope("descriptors"))
+        {
+            let figure = Figure::derived(PER_DESCRIPTOR, each(by), &estimate);
+            findings.publish(study, figure.gates([linear, gates::resolved(&estimate)]));
+        }
+    }
+}
+
+fn explain(_: &Study<'_>, findings: &mut Findings) {
+    let poll = findings.metric(PER_DESCRIPTOR, &each(POLL)).cloned();
+    let epoll = findings.metric(TIME, &each(EPOLL).with("descriptors", 1000)).cloned();
+    let (Some(poll), Some(epoll)) = (poll, epoll) else { return };
+    findings.say(format!(
+        "Each descriptor adds {} to a call of poll. A set of epoll with 1000 descriptors costs {} in all.",
+        poll.shown(),
+        epoll.shown()
+    ));
+}
