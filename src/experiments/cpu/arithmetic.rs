@@ -80,7 +80,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     publishes: &[
         Publication::cost("cpu.arithmetic.time", Unit::Nanoseconds, "one operation").in_summary_where(is_in_summary)
     ],
-    seconds: |_| 0.15,
+    seconds: |_| 0.05,
     time_out: 10.0,
     predict,
     measure,
@@ -109,7 +109,7 @@ const WHOLE: f64 = 0.04;
 rules! {
     PACE: "G7" Hard "`cpu.arithmetic.time`",
         "operations run at the same speed in both loops. Twice the short iteration less the long one is between 0 and \
-         {} more than what stands in both loops, within {} of the long iteration", cycles(LOOP_CYCLES), share(ADDS_UP);
+         {} above what both have, within {} of the long iteration", cycles(LOOP_CYCLES), share(ADDS_UP);
     LATENCY_FLOOR: "G8" Hard "`cpu.arithmetic.time chain=latency`", "at least {}", cycles(LEAST_LATENCY);
     THROUGHPUT_FLOOR: "G8" Hard "`cpu.arithmetic.time chain=throughput`",
         "at most {} operations in a cycle", plain(MOST_PER_CYCLE);
@@ -433,7 +433,7 @@ mod tests {
             match row.operation {
                 Arithmetic::IntegerAdd | Arithmetic::IntegerMultiply => assert_ne!(last, 0),
                 _ if row.is_integer() => {
-                    assert!(last.leading_zeros().abs_diff(first.leading_zeros()) <= 1, "{}", row.name)
+                    assert!(last.leading_zeros().abs_diff(first.leading_zeros()) <= 1, "{}", row.name);
                 }
                 Arithmetic::SquareRoot => assert!(f64::from_bits(last) > 1.0),
                 _ => {
