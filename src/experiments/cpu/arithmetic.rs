@@ -45,8 +45,8 @@
 //! - A divider ends early for short quotients, and a root of one is trivial. The sizes above are those of ordinary numbers.
 //! - Intel cores before Ice Lake divide numbers of 64 bits in microcode. There the cost depends much on the numbers.
 //! - Some cores add constants while they rename registers, in no time. The additions here are of registers.
-//! - Denormal numbers, infinities and NaN can take a hundred cycles. No operand becomes one, as the comparison with Rust
-//!   shows.
+//! - Denormal numbers, infinities and invalid results can take a hundred cycles. No operand becomes one, as the comparison with
+//!   Rust shows.
 //! - A vector operation computes several results in about the same time. Compilers use them where they can.
 //! - The clock probes are calibrated with multiplications. A multiplication of three cycles is therefore no independent
 //!   result, but its relation to the other operations is.
