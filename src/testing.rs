@@ -278,9 +278,10 @@ pub mod sys {
     }
     pub mod arch {
         pub use crate::sys::arch::{
-            CALLS_IN_REGISTERS, CALLS_PER_ITERATION, CALLS_THROUGH_MEMORY, CALLS_WITH_NOPS, CHAIN_CYCLES,
-            CHAINED_CALLS_WITH_MULTIPLIES, COUNTER_READERS, CallKernel, ChainAt, LoopKernel, REGISTER_LOOPS,
-            REGISTER_LOOPS_WITH_ADDITIONS, SELF_TEST_CYCLES, Stamp, add_chain, mixed_chain, multiply_chain, stamp,
+            ARITHMETIC_PER_TURN, Arithmetic, CALLS_IN_REGISTERS, CALLS_PER_ITERATION, CALLS_THROUGH_MEMORY,
+            CALLS_WITH_NOPS, CHAIN_CYCLES, CHAINED_CALLS_WITH_MULTIPLIES, COUNTER_READERS, CallKernel, ChainAt,
+            LoopKernel, REGISTER_LOOPS, REGISTER_LOOPS_WITH_ADDITIONS, SELF_TEST_CYCLES, Stamp, add_chain, arithmetic,
+            mixed_chain, multiply_chain, stamp,
         };
     }
     pub mod arena {

@@ -41,6 +41,7 @@ pub const TABLE: &[&Experiment] = &[
     &cpu::timer::EXPERIMENT,
     &cpu::loop_cost::EXPERIMENT,
     &cpu::procedure_call::EXPERIMENT,
+    &cpu::arithmetic::EXPERIMENT,
     &cpu::sharing::EXPERIMENT,
     &os::system_call::EXPERIMENT,
     &os::process_creation::EXPERIMENT,

@@ -17,6 +17,7 @@ const METRICS: &[(&str, &str)] = &[
     ("cpu.procedure_call.time", "function call"),
     ("cpu.procedure_call.per_argument", "function call, each argument"),
     ("cpu.procedure_call.seventh_argument", "function call, seventh argument"),
+    ("cpu.arithmetic.time", "arithmetic"),
     ("cpu.sharing.share", "share of time"),
     ("cpu.sharing.stretch", "length of a stay"),
     ("os.system_call.time", "system call"),

@@ -20,7 +20,9 @@ use sysdyno::testing::rig::sampler::{Sampler, Settings, Sizing, Workload};
 use sysdyno::testing::setup::{Profile, Setup};
 use sysdyno::testing::statistics::summary;
 use sysdyno::testing::sys::affinity;
-use sysdyno::testing::sys::arch::{self, CALLS_PER_ITERATION, COUNTER_READERS, CallKernel, ChainAt, LoopKernel};
+use sysdyno::testing::sys::arch::{
+    self, ARITHMETIC_PER_TURN, Arithmetic, CALLS_PER_ITERATION, COUNTER_READERS, CallKernel, ChainAt, LoopKernel,
+};
 use sysdyno::testing::sys::clock::Source;
 
 /// Turns that every piece of timed code takes; the best of them counts.
@@ -220,6 +222,45 @@ fn a_call_with_more_arguments_never_costs_less_than_its_two_branches() {
             }
         }
         Ok(())
+    });
+}
+
+/// Three odd numbers, so that no product becomes zero.
+const ODD: [u64; 3] = [3, 5, 7];
+/// The same as doubles: products with the second and the third undo each other.
+const DOUBLES: [u64; 3] = [1.234_567_f64.to_bits(), 1.6_f64.to_bits(), 0.625_f64.to_bits()];
+
+/// The short and the long kernel of an operation as plain loops: dependent, then independent.
+macro_rules! plain {
+    ($operation:expr, $operands:expr) => {{
+        extern "C" fn run<const CHAIN: usize, const LENGTH: usize>(turns: u64) {
+            std::hint::black_box(arch::arithmetic($operation)[CHAIN][LENGTH](turns, &$operands));
+        }
+        [run::<0, 0> as LoopKernel, run::<0, 1>, run::<1, 0>, run::<1, 1>]
+    }};
+}
+
+#[test]
+fn arithmetic_takes_the_cycles_that_other_chains_of_it_take() {
+    measured(|bench| {
+        let multiply = bench.multiply_cycles();
+        let kernels = [
+            plain!(Arithmetic::IntegerAdd, ODD),
+            plain!(Arithmetic::IntegerMultiply, ODD),
+            plain!(Arithmetic::DoubleAdd, DOUBLES),
+            plain!(Arithmetic::DoubleMultiply, DOUBLES),
+        ];
+        let cycles = bench.cycles(&kernels.concat());
+        let found: Vec<f64> = cycles.chunks(2).map(|pair| (pair[1] - pair[0]) / ARITHMETIC_PER_TURN as f64).collect();
+        // The chains of the clock probes are other code with the same operations.
+        close("an addition", found[0], 1.0, 0.02)?;
+        close("a multiplication", found[2], multiply, 0.02)?;
+        for (what, latency) in [("an addition of doubles", found[4]), ("a multiplication of doubles", found[6])] {
+            close(what, latency, latency.round().max(1.0), 0.03)?;
+        }
+        // Independent operations overlap, and no core begins a dozen in a cycle.
+        let overlaps = found.chunks(2).all(|pair| (1.0 / 12.0..pair[0] * 1.02).contains(&pair[1]));
+        if overlaps { Ok(()) } else { Err(format!("dependent and independent operations take {found:?} cycles")) }
     });
 }
 

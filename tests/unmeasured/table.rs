@@ -31,6 +31,7 @@ const PROMISED: &[(&str, Unit, &[&str])] = &[
     ("cpu.procedure_call.time", Unit::Nanoseconds, &["args", "chain", "code"]),
     ("cpu.procedure_call.per_argument", Unit::Nanoseconds, &["chain", "code"]),
     ("cpu.procedure_call.seventh_argument", Unit::Nanoseconds, &["chain", "code"]),
+    ("cpu.arithmetic.time", Unit::Nanoseconds, &["chain", "operation"]),
     ("cpu.sharing.share", Unit::One, &["beside", "state"]),
     ("cpu.sharing.stretch", Unit::Nanoseconds, &["beside", "state"]),
     ("os.system_call.time", Unit::Nanoseconds, &["call"]),

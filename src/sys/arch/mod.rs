@@ -58,6 +58,7 @@ mod x86_64;
 #[cfg(target_arch = "x86_64")]
 use x86_64 as native;
 
+pub use native::arithmetic::{ARITHMETIC_PER_TURN, QUOTIENTS_ARE_RESTORED, arithmetic, has_fused_multiply_add};
 pub use native::branches::random_branches;
 pub(super) use native::pieces::{NOTHING, PIECES, Piece, branch_back, see_new_code};
 pub(super) use native::stream::VECTORS;
@@ -74,6 +75,39 @@ compile_error!("sysdyno knows the timed code of x86_64 and aarch64 only");
 
 /// Timed code: runs its loop for a number of iterations.
 pub type LoopKernel = extern "C" fn(iterations: u64);
+
+/// Timed arithmetic: runs its loop for a number of turns on three operands, and returns what it computed.
+pub type ArithmeticKernel = extern "C" fn(turns: u64, operands: &[u64; 3]) -> u64;
+
+/// An operation that [`arithmetic`] has kernels for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum Arithmetic {
+    IntegerAdd,
+    IntegerMultiply,
+    IntegerDivide32,
+    IntegerDivide64,
+    DoubleAdd,
+    DoubleMultiply,
+    FusedMultiplyAdd,
+    DoubleDivide,
+    SquareRoot,
+}
+
+impl Arithmetic {
+    /// All of them in order.
+    pub const ALL: [Arithmetic; 9] = [
+        Arithmetic::IntegerAdd,
+        Arithmetic::IntegerMultiply,
+        Arithmetic::IntegerDivide32,
+        Arithmetic::IntegerDivide64,
+        Arithmetic::DoubleAdd,
+        Arithmetic::DoubleMultiply,
+        Arithmetic::FusedMultiplyAdd,
+        Arithmetic::DoubleDivide,
+        Arithmetic::SquareRoot,
+    ];
+}
 
 /// Puts what follows in its function at the beginning of a 64-byte block, and with it all of the function: where its branches
 /// fall into blocks is then the same in every build, whatever else is in the binary. Executed once, before a loop.

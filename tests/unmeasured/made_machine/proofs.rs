@@ -67,6 +67,7 @@ const OF_OPERATIONS: &[(&str, &[&str])] = &[
         ],
     ),
     ("cpu.procedure_call.time", &["multiplies_injected_into_a_chained_call_lengthen_it_by_their_latency"]),
+    ("cpu.arithmetic.time", &["arithmetic_takes_the_cycles_that_other_chains_of_it_take"]),
     ("os.system_call.time", &["two_calls_cost_twice_as_much_as_one", "a_longer_filter_makes_calls_dearer"]),
     ("os.process_creation.time", &["a_child_that_sleeps_is_in_the_wait_and_not_in_the_return"]),
     ("os.process_creation.per_page", &["twice_the_pages_cost_twice_as_much_above_the_base"]),

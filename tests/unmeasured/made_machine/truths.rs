@@ -37,6 +37,7 @@ const TRUTHS: &[(&str, Truth)] = &[
         let line = line(&in_registers(made, labels)?)?;
         Some(procedure_call(made, &labels.clone().with("args", 7))? - line.intercept - 7.0 * line.slope)
     }),
+    ("cpu.arithmetic.time", procedure_call),
     ("cpu.sharing.share", |made, labels| {
         let about = labels.without("state");
         let share = if labels.get("beside")? == "own_cpu" {

@@ -3,6 +3,7 @@
 //! Sources: Arm Architecture Reference Manual (CNTVCT_EL0, ISB, DC CIVAC); Arm AAPCS64; software optimisation guides of
 //! the Neoverse and Cortex cores for latencies.
 
+pub mod arithmetic;
 pub mod branches;
 #[cfg(test)]
 mod decoded;

@@ -3,6 +3,7 @@
 //! Sources: Intel SDM volume 2 (RDTSC, RDTSCP, LFENCE, CPUID), AMD APM volume 3; latencies from Agner Fog's tables and
 //! uops.info.
 
+pub mod arithmetic;
 pub mod branches;
 pub mod pieces;
 pub mod stream;
