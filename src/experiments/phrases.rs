@@ -140,6 +140,7 @@ const LABELS: &[(&str, &str, &str, &str)] = &[
     ("os.sleep.", "requested", "1000", "1 µs"),
     ("os.sleep.", "requested", "100000", "100 µs"),
     ("os.sleep.", "requested", "1000000", "1 ms"),
+    ("os.sleep.", "load", "busy", "all CPUs busy"),
     ("os.sleep.", "slack", "default", ""),
     ("os.sleep.", "slack", "least", "least timer slack"),
     ("memory.", "footprint", "*", ""),

@@ -20,7 +20,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
 use crate::sys::clock::Source;
-use crate::sys::{affinity, counters};
+use crate::sys::{affinity, arch, counters};
 
 /// Does one pass of a job and returns its bytes.
 pub type Pass = Box<dyn FnMut(usize) -> u64>;
@@ -110,6 +110,19 @@ impl MemberProgress {
         let over = stretches().map(|(ticks, bytes)| (ticks, bytes * median));
         over.filter(|(ticks, usual)| *ticks > STOPPED * usual).map(|(ticks, usual)| ticks - usual).sum()
     }
+}
+
+/// Multiplications in a row that a computing thread makes between two looks at the clock.
+const COMPUTED: u64 = 1000;
+
+/// A team next to the calling thread whose members only compute.
+pub fn computing(cpus: &[u32], source: Source) -> Result<Team, String> {
+    Team::beside(cpus, source, |_| {
+        Ok(Box::new(|_| {
+            arch::multiply_chain(COMPUTED);
+            1
+        }))
+    })
 }
 
 impl Team {

@@ -10,9 +10,9 @@ use super::system_call::paid;
 use crate::experiments::constants::{KERNEL_ROUND_TRIP, PAGE_COPY, guest_exit};
 use crate::experiments::prelude::*;
 use crate::rig::sampler::Expected;
-use crate::rig::team::Team;
+use crate::rig::team::{Team, computing};
 use crate::sys::placed::{Around, Operation};
-use crate::sys::{arch, process};
+use crate::sys::process;
 
 /// The operations of an experiment.
 pub struct Operations {
@@ -48,8 +48,6 @@ pub const OTHER_THREADS: &str = "other_threads";
 const MOST_OTHERS: usize = 15;
 /// Exits for one interrupt to another CPU of a guest: to send it, and to take it. None where the hardware delivers it.
 const EXITS: f64 = 2.0;
-/// Multiplications in a row that such a thread makes between two looks at the clock.
-const PASS: u64 = 1000;
 
 constants! {
     /// Interrupting another CPU and waiting until it has forgotten translations.
@@ -219,12 +217,7 @@ fn running_threads(rig: &Rig<'_>, others: usize) -> Result<Team, String> {
     let setup = rig.setup();
     let mut cpus: Vec<u32> = setup.allowed.iter().copied().filter(|&cpu| cpu != setup.cpu).collect();
     cpus.sort_by_key(|&cpu| setup.partner != Some(cpu));
-    Team::beside(&cpus[..others], rig.source().map_err(|problem| problem.to_string())?, |_| {
-        Ok(Box::new(|_| {
-            arch::multiply_chain(PASS);
-            1
-        }))
-    })
+    computing(&cpus[..others], rig.source().map_err(|problem| problem.to_string())?)
 }
 
 /// The workload while threads run on other CPUs. A batch in which one of them waited for its CPU is discarded.
