@@ -10,11 +10,11 @@ use crate::setup::Setup;
 /// Names that resemble an unknown one are shown from this likeness on.
 const LIKE: f64 = 0.75;
 /// The same for a value of a label, which is one short word.
-const LIKE_A_VALUE: f64 = 0.85;
+const LIKE_A_VALUE: f64 = 0.93;
 /// Two words of which no letter differs.
 const SAME: f64 = 0.999;
 /// Names that resemble it by this less than the best one are not shown.
-const BEHIND: f64 = 0.1;
+const BEHIND: f64 = 0.05;
 /// Most names that are shown.
 const MOST_SHOWN: usize = 3;
 

@@ -121,7 +121,7 @@ fn what_cannot_be_judged_is_refused() {
         assert_eq!(output.status.code(), Some(2), "{}", told(&output));
         assert!(output.stdout.is_empty() && said.contains(part) && said.contains("hint: "), "{said}");
     };
-    refused(judged(&[("mine.csv", "name,value,unit\nsystem cal,1,ns\n")], &[]), "Did you mean 'system call'?");
+    refused(judged(&[("mine.csv", "name,value,unit\nsystem cal,1,ns\n")], &[]), "Did you mean 'system call'");
     let misspelt = "name,value,unit\nos.system_call.time call=getpidd,60,ns\n";
     refused(judged(&[("mine.csv", misspelt)], &[]), "has no call=getpidd. Did you mean 'call=getpid'");
     refused(judged(&[("mine.csv", "name,value,unit\ngetppid,60,ns\n")], &[]), "'os.system_call.time call=getppid'");
