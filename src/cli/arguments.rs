@@ -150,7 +150,7 @@ pub(super) enum Verb {
     Man(ManualOptions),
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(super) struct RunOptions {
     /// Experiments or chapters (default: everything that this machine allows)
     #[arg(value_name = "EXPERIMENT|CHAPTER")]
@@ -254,7 +254,7 @@ impl KeptChoice {
 }
 
 /// What a run prints at its end.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(super) struct ScreenOptions {
     /// Print a table of all headline results instead of one screen
     #[arg(long)]
@@ -285,7 +285,7 @@ pub(super) enum FailOn {
 }
 
 /// How the other machine is reached.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(super) struct PeerChoice {
     /// Also measure the path to a `sysdyno peer`, or copy one to HOST through ssh
     #[arg(long, value_name = "HOST:PORT|ssh://HOST")]
@@ -311,7 +311,7 @@ pub(super) enum PathChoice {
 }
 
 /// Files on another machine.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(super) struct RemoteChoice {
     /// Write, read and remove a file of another machine in this mounted directory (NFS, SMB, sshfs, 9p and others)
     #[arg(long, value_name = "DIR")]

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::answer::Answer;
 use super::fleet_options::{FleetForm, FleetOptions};
@@ -25,15 +25,17 @@ const LONGEST_LIST: u64 = 16 << 20;
 
 pub(super) fn fleet(options: &FleetOptions) -> Result<u8, Failure> {
     let expected = options.expect.as_deref().map(expected).transpose()?;
-    let mut found = read::read(&options.directories)?;
+    let at_judge = |problem| hint_at_judge(problem, &options.directories);
+    let mut found = read::read(&options.directories).map_err(at_judge)?;
     let (mesh, broken) = meshes::newest(&options.directories);
     found.left_aside.extend(broken);
     if found.readings.is_empty() && found.empty.is_empty() && expected.is_none() && mesh.is_none() {
         let aside = found.left_aside.first();
         let first = aside.map_or_else(String::new, |aside| format!(" ({}: {})", aside.place, aside.reason));
-        return Err(Problem::new(format!("no run of a node is there{first}"))
-            .hint("name a directory with nodes/NODE/TIME/node.json, with one node.json file for each node, or with a mesh")
-            .into());
+        let problem = Problem::new(format!("no run of a node is there{first}")).hint(
+            "name a directory with nodes/NODE/TIME/node.json, with one node.json file for each node, or with a mesh",
+        );
+        return Err(at_judge(problem).into());
     }
     let mut fleet = fleet::analyse(&found, expected.as_ref());
     if let Some((place, mesh)) = &mesh {
@@ -49,6 +51,20 @@ pub(super) fn fleet(options: &FleetOptions) -> Result<u8, Failure> {
     }
     show(&fleet, mesh.as_ref().map(|(_, mesh)| mesh), options)?;
     Ok(exit_code(&fleet))
+}
+
+/// The other hint, where tables with numbers of other programs were named.
+fn hint_at_judge(problem: Problem, named: &[PathBuf]) -> Problem {
+    let is_table = |place: &Path| place.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("csv"));
+    let entries = |place: &Path| {
+        let entries = place.read_dir().into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).collect::<Vec<PathBuf>>()
+    };
+    let has_table = |place: &Path| is_table(place) || entries(place).iter().any(|inside| is_table(inside));
+    if named.iter().any(|place| has_table(place) || entries(place).iter().any(|inside| has_table(inside))) {
+        return problem.hint("`sysdyno judge DIR` judges CSV files with numbers of other programs");
+    }
+    problem
 }
 
 /// The names of a list.

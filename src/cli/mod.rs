@@ -16,6 +16,7 @@ mod explain;
 mod fleet;
 mod fleet_options;
 mod footing;
+mod hand_ins;
 mod history;
 mod history_options;
 mod json_target;

@@ -30,6 +30,7 @@ use crate::report::screen::plain;
 use crate::report::{compact, json, terminal};
 use crate::results::document::{self, Document, Grade, Metric};
 use crate::results::log::{FORMAT, Header};
+use crate::results::own_prediction::OwnPredictions;
 use crate::results::problem::Problem;
 use crate::results::quantity::Unit;
 use crate::results::wording::{count, duration, launches, quantity};
@@ -48,11 +49,12 @@ pub(super) fn run(options: &RunOptions, command: &[String]) -> Result<u8, Failur
     let target = options.json.first().map(|place| Target::of(place)).transpose()?;
     let identity = Identity::read(Path::new("/"));
     let before = earlier_part(options, &identity)?;
+    let options = &as_begun(options, before.as_ref());
     let (mut setup, selected, of_the_cpu) = describe_run(options, before.as_ref())?;
     let plan = plan::plan(&selected, &setup, options.time)?;
     if options.dry_run {
-        own.map(|own| own.of_machine(&setup)).transpose()?;
-        print(&foresee(options, &setup, &plan)?)?;
+        let own = own.map(|own| own.of_machine(&setup)).transpose()?;
+        print(&(foresee(options, &setup, &plan)? + &own.map_or_else(String::new, |own| foresee_own(&own, &plan))))?;
         return Ok(DONE);
     }
     if let Some(before) = before.as_ref().filter(|before| before.is_complete()) {
@@ -96,6 +98,13 @@ pub(super) fn run(options: &RunOptions, command: &[String]) -> Result<u8, Failur
         keep(store, outcome);
     }
     conclude(outcome, &directory, target, options)
+}
+
+/// What was asked for, and what a run that goes on was begun with.
+fn as_begun(options: &RunOptions, before: Option<&Before>) -> RunOptions {
+    let mut options = options.clone();
+    options.screen.hide_analysis |= before.is_some_and(Before::hides_analysis);
+    options
 }
 
 /// The beginning of this run, where it goes on: the run that was named, or the unfinished one of this node in a fleet.
@@ -418,6 +427,14 @@ fn foresee(options: &RunOptions, setup: &Setup, plan: &Plan) -> Result<String, F
         text += &peer_options::foresee(&target).map_err(Failure::while_working)?;
     }
     Ok(text)
+}
+
+/// What a dry run says of predictions that it has read.
+fn foresee_own(own: &OwnPredictions, plan: &Plan) -> String {
+    let is_measured = |metric: &str| plan.running.iter().any(|experiment| experiment.publication(metric).is_some());
+    let others = own.predictions.iter().filter(|own| !is_measured(&own.metric)).count();
+    let all = count(own.predictions.len() as u64, "prediction", "predictions");
+    format!("{all} in the file of --predictions, {others} not measured by this run\n")
 }
 
 /// The plan in words, for `--dry-run`.

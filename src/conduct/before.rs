@@ -43,6 +43,11 @@ impl Before {
         self.log.finish.as_ref().is_some_and(|(_, complete, _)| *complete)
     }
 
+    /// Whether the command that began the run leaves out the sentences that explain results.
+    pub fn hides_analysis(&self) -> bool {
+        self.log.header.command.iter().any(|word| word == "--hide-analysis")
+    }
+
     /// The clock that the run began with.
     pub fn source(&self) -> Source {
         self.log.clock.as_ref().and_then(|clock| Source::named(&clock.source)).unwrap_or(Source::Counter)

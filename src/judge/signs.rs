@@ -1,6 +1,6 @@
 //! What speaks for a mistake: each function looks at one number, and says how much speaks for it and what.
 
-use super::case::{Case, SHORTEST_CYCLE, is_near};
+use super::case::{Case, RunResult, SHORTEST_CYCLE, is_near};
 use crate::results::judgement::Strength::{self, Matching, Shown, Typical};
 use crate::results::quantity::Unit;
 use crate::results::wording::{factor, number as text, quantity};
@@ -18,6 +18,10 @@ const MOST_FIRST_LEVEL: f64 = 7.0;
 const ROUNDED: f64 = 0.01;
 /// A result of another condition is recognised within this part.
 const ALIKE: f64 = 0.35;
+/// A result of another level or another size, which are further apart than conditions.
+const SIBLING: f64 = 0.2;
+/// A parent counts as large if its fork takes this many times as long.
+const LARGE_PARENT: f64 = 2.5;
 /// Digits that two numbers do not share by chance.
 const MANY_DIGITS: usize = 6;
 
@@ -103,17 +107,19 @@ pub fn copied(case: &Case<'_>) -> Option<Evidence> {
 
 pub fn one_trial(case: &Case<'_>) -> Option<Evidence> {
     let number = case.number;
+    let is_median = |note: &str| note.contains("median");
+    if number.is_single() || is_median(&number.note) {
+        return None;
+    }
     if let Some(deviation) = number.deviation.filter(|deviation| *deviation > number.value && number.value > 0.0) {
         return Some((Shown, format!("the deviation of {} is larger", quantity(deviation, number.unit))));
     }
-    let is_median = |note: &str| note.contains("median");
     let is_same = |other: &&super::number::Number| {
         (&other.metric, &other.labels, &other.name) == (&number.metric, &number.labels, &number.name)
     };
     let medians = case.source.numbers.iter().filter(|other| is_same(other) && is_median(&other.note));
     let median = medians.map(|other| other.value).find(|median| number.value > 3.0 * median)?;
-    (!is_median(&number.note))
-        .then(|| (Shown, format!("the median in the same file is {}", quantity(median, number.unit))))
+    Some((Shown, format!("the median in the same file is {}", quantity(median, number.unit))))
 }
 
 pub fn latency_by_byte(case: &Case<'_>) -> Option<Evidence> {
@@ -146,7 +152,9 @@ pub fn decimal_point(case: &Case<'_>) -> Option<Evidence> {
     let power = powers.into_iter().find(|power| (power / 1.1..=power * 1.1).contains(&ratio))?;
     // Machines differ by ten times, too.
     let tells = !case.other_machine || !(1e-2..1e2).contains(&power);
-    tells.then(|| (Matching, format!("the result of the run is {} times as large", text(1.0 / power))))
+    // A single call is wrong by any factor.
+    let strength = if number.is_single() { Typical } else { Matching };
+    tells.then(|| (strength, format!("it is {} of our result, and {} is a power of ten", factor(ratio), factor(power))))
 }
 
 pub fn overlapping_loads(case: &Case<'_>) -> Option<Evidence> {
@@ -173,7 +181,12 @@ pub fn other_level(case: &Case<'_>) -> Option<Evidence> {
     if case.number.per_byte {
         return None;
     }
-    let (found, cost) = (case.nanoseconds()?, case.cost().filter(|cost| *cost > 1.4)?);
+    let found = case.nanoseconds()?;
+    if let Some(other) = level_like(case).filter(|_| case.is_off() && !case.other_machine) {
+        let name = other.labels.get("level").unwrap_or_default();
+        return Some((Matching, format!("{name} takes {} in this run", quantity(other.value, other.unit))));
+    }
+    let cost = case.cost().filter(|cost| *cost > 1.4)?;
     let levels = ["L1", "L2", "L3", "DRAM"];
     let place = levels.iter().position(|found| *found == level)?;
     let next = levels.get(place + 1).and_then(|next| case.run.value("memory.latency.level", &format!("level={next}")));
@@ -184,6 +197,45 @@ pub fn other_level(case: &Case<'_>) -> Option<Evidence> {
     let cycles = found / case.cycle();
     let is_known = case.cycle() > SHORTEST_CYCLE && place == 0 && cycles > MOST_FIRST_LEVEL;
     is_known.then(|| (Matching, format!("it is {} cycles, and a first level has at most 6", text(cycles))))
+}
+
+/// The level of the run that a number is most like, other than the level that it is named after.
+fn level_like<'a>(case: &Case<'a>) -> Option<&'a RunResult> {
+    let ours = case.ours?;
+    let others = case.run.all("memory.latency.level");
+    let others = others.filter(|found| found.labels.get("level") != ours.labels.get("level"));
+    nearest(case, others, SIBLING)
+}
+
+/// The result that a number is most like, within a part of it.
+fn nearest<'a>(case: &Case<'a>, results: impl Iterator<Item = &'a RunResult>, part: f64) -> Option<&'a RunResult> {
+    let far = |found: &RunResult| (case.number.value / case.in_unit(found.value)).ln().abs();
+    let alike = results.filter(|found| case.is_near(case.in_unit(found.value), part));
+    alike.min_by(|one, other| far(one).total_cmp(&far(other)))
+}
+
+pub fn large_parent(case: &Case<'_>) -> Option<Evidence> {
+    // Huge pages make a large parent cheap: such a result is like many others.
+    let is_large = |found: &&RunResult| case.ours.is_some_and(|ours| found.value > LARGE_PARENT * ours.value);
+    let large = case.with_another("resident").filter(is_large);
+    match nearest(case, large, SIBLING).filter(|_| !case.other_machine) {
+        Some(found) => {
+            let bytes = found.labels.get("resident").and_then(|bytes| bytes.parse().ok()).unwrap_or_default();
+            let (memory, time) = (quantity(bytes, Unit::Bytes), quantity(found.value, found.unit));
+            Some((Matching, format!("from a parent with {memory} it takes {time}")))
+        }
+        None => size_alone(case),
+    }
+}
+
+/// Where the number has no wait for the child in it.
+pub fn without_a_wait(case: &Case<'_>) -> Option<Evidence> {
+    if case.label("how").is_some_and(|how| how.ends_with("_wait")) { None } else { size_alone(case) }
+}
+
+pub fn fork_of_small_parent(case: &Case<'_>) -> Option<Evidence> {
+    let is_fork = ["fork", "fork_wait", "library_fork_wait"].contains(&case.label("how")?);
+    if is_fork && case.label("resident") == Some("0") { size_alone(case) } else { None }
 }
 
 pub fn ticks_as_cycles(case: &Case<'_>) -> Option<Evidence> {
@@ -272,14 +324,6 @@ pub fn eight_times(case: &Case<'_>) -> Option<Evidence> {
     is_it.then(|| (Matching, format!("it is {} of our result", factor(cost.max(1.0 / cost)))))
 }
 
-pub fn binary_prefix(case: &Case<'_>) -> Option<Evidence> {
-    let (ratio, ours) = (case.ratio()?, case.ours?);
-    let ratio = ratio.max(1.0 / ratio);
-    let is_sure = (ours.interval[1] - ours.interval[0]) < 0.01 * ours.value;
-    let power = [1.024, 1.048_576, 1.073_741_824].into_iter().find(|power| is_near(ratio, *power, 0.004));
-    power.filter(|_| is_sure).map(|power| (Matching, format!("the ratio is {power:.3}, a power of 1.024")))
-}
-
 pub fn no_kernel_entry(case: &Case<'_>) -> Option<Evidence> {
     let found = case.nanoseconds()?;
     let entry = case.run.value("os.system_call.time", "call=enosys")?;
@@ -295,11 +339,28 @@ pub fn clock_inside(case: &Case<'_>) -> Option<Evidence> {
     if case.number.is_of("cpu.timer.") || case.other_machine {
         return None;
     }
-    let mut readings = case.run.all("cpu.timer.overhead");
-    let found =
-        readings.find(|reading| is_near(over, reading.value, 0.15) || is_near(over, 2.0 * reading.value, 0.1))?;
-    let method = found.labels.get("method").unwrap_or("the clock");
-    Some((Matching, format!("the excess is what {method} takes: {}", quantity(found.value, Unit::Nanoseconds))))
+    let excess = quantity(over, Unit::Nanoseconds);
+    let method = |reading: &RunResult| reading.labels.get("method").unwrap_or("the clock").to_owned();
+    let twice = |reading: &RunResult| {
+        format!("2 readings by {} take 2 × {}", method(reading), quantity(reading.value, Unit::Nanoseconds))
+    };
+    let readings = || case.run.all("cpu.timer.overhead");
+    for reading in readings() {
+        if is_near(over, reading.value, 0.15) {
+            let cost = quantity(reading.value, Unit::Nanoseconds);
+            return Some((
+                Matching,
+                format!("the excess is {excess}, and 1 reading by {} takes {cost}", method(reading)),
+            ));
+        }
+        if is_near(over, 2.0 * reading.value, 0.1) {
+            return Some((Matching, format!("the excess is {excess}, and {}", twice(reading))));
+        }
+    }
+    // A single call has a reading before it and one after it, whatever else is in the number.
+    let usual = readings().find(|reading| reading.labels.get("method") == Some("clock_gettime"));
+    let reading = usual.filter(|reading| case.number.is_single() && over > reading.value)?;
+    Some((Matching, format!("it is one call with an excess of {excess}, and {}", twice(reading))))
 }
 
 pub fn whole_steps(case: &Case<'_>) -> Option<Evidence> {
@@ -369,7 +430,10 @@ pub fn other_placement(case: &Case<'_>) -> Option<Evidence> {
 
 pub fn other_variant(case: &Case<'_>) -> Option<Evidence> {
     let keys = ["how", "by", "kind", "phase", "resident"];
-    let others = keys.into_iter().flat_map(|key| case.with_another(key).map(move |found| (key, found)));
+    // More memory has a mistake that names it.
+    let has_less = case.cost().is_some_and(|cost| cost < 1.0);
+    let keys = keys.into_iter().filter(|key| *key != "resident" || has_less);
+    let others = keys.flat_map(|key| case.with_another(key).map(move |found| (key, found)));
     let is_it = |found: f64| case.is_near(case.in_unit(found), 0.12);
     let (key, found) = others.into_iter().find(|(_, found)| is_it(found.value)).filter(|_| case.is_off())?;
     let value = found.labels.get(key).unwrap_or_default();
@@ -383,6 +447,7 @@ pub fn cold(case: &Case<'_>) -> Option<Evidence> {
         Some(found) => {
             Some((Matching, format!("reads that are not cached take {}", quantity(found.value, found.unit))))
         }
+        None if case.number.is_single() => Some((Matching, "it is a single call".to_owned())),
         None if case.number.trials.is_some_and(|trials| trials <= 3) => {
             Some((Matching, "there are at most three trials".to_owned()))
         }

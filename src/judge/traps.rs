@@ -256,15 +256,6 @@ pub const TRAPS: &[Trap] = &[
         ..Trap::DEFAULT
     },
     Trap {
-        id: "binary_prefix",
-        what: "A prefix of 1024 was taken for one of 1000, or the other way round.",
-        remedy: "Write MiB for 1,048,576 bytes and MB for 1,000,000.",
-        of: &["network.bandwidth.", "memory.bandwidth.", "file.read.rate", "file.cache_size."],
-        cost: Some([0.9, 1.1]),
-        look: signs::binary_prefix,
-        ..Trap::DEFAULT
-    },
-    Trap {
         id: "library_answered",
         what: "The C library or the vDSO answered, and no system call was made.",
         remedy: "Count the calls with strace, and use syscall() for calls that the library keeps.",
@@ -344,6 +335,33 @@ pub const TRAPS: &[Trap] = &[
         ..Trap::DEFAULT
     },
     Trap {
+        id: "not_collected",
+        what: "Children were not collected in the loop, so dead processes piled up.",
+        remedy: "Wait for each child before the next fork().",
+        of: &["os.process_creation."],
+        cost: Some([1.25, 6.0]),
+        look: signs::without_a_wait,
+        ..Trap::DEFAULT
+    },
+    Trap {
+        id: "dynamic_parent",
+        what: "The parent is dynamically linked, so fork() copies more areas of memory.",
+        remedy: "Link it with -static, or report the number with the way it is linked.",
+        of: &["os.process_creation."],
+        cost: Some([1.2, 2.5]),
+        look: signs::fork_of_small_parent,
+        ..Trap::DEFAULT
+    },
+    Trap {
+        id: "large_parent",
+        what: "The parent had much memory. fork() copies its page tables.",
+        remedy: "Fork from a small program, or report the resident memory with the number.",
+        of: &["os.process_creation."],
+        cost: Some([1.25, FAR]),
+        look: signs::large_parent,
+        ..Trap::DEFAULT
+    },
+    Trap {
         id: "unpinned",
         what: "The tasks ran on two CPUs or moved between them, so an idle CPU had to wake up.",
         remedy: "Pin both tasks to one CPU with sched_setaffinity().",
@@ -366,22 +384,6 @@ pub const TRAPS: &[Trap] = &[
         of: &["os.process_creation.", "os.thread_creation.", "memory.page_fault.time", "network.connection."],
         cost: Some([0.0, FAR]),
         look: signs::other_variant,
-        ..Trap::DEFAULT
-    },
-    Trap {
-        id: "not_collected",
-        what: "Children were not collected in the loop, so dead processes piled up.",
-        remedy: "Wait for each child before the next fork().",
-        of: &["os.process_creation."],
-        cost: Some([1.25, 6.0]),
-        ..Trap::DEFAULT
-    },
-    Trap {
-        id: "large_parent",
-        what: "The parent had much memory. fork() copies its page tables.",
-        remedy: "Fork from a small program, or report the resident memory with the number.",
-        of: &["os.process_creation."],
-        cost: Some([1.25, FAR]),
         ..Trap::DEFAULT
     },
     Trap {

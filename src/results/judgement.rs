@@ -27,12 +27,15 @@ pub struct Judgement {
     /// Files that could not be read, each with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_aside: Vec<String>,
+    /// Files of runs of sysdyno that lie next to a table, and are not judged.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
 }
 
 /// The numbers of one file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct JudgedSource {
-    /// Name of the file without its directory, or the number of a published report.
+    /// Name of the file, with as much of its path as distinguishes it, or the number of a published report.
     pub name: String,
     /// Its numbers in their order.
     pub numbers: Vec<JudgedNumber>,
@@ -101,7 +104,7 @@ pub enum Agreement {
     Undecided,
     /// It agrees.
     Agrees,
-    /// The run has no result for it.
+    /// The run has no result for it, or nothing to convert cycles or ticks by.
     NotCompared,
 }
 
@@ -113,7 +116,7 @@ impl Agreement {
             Agreement::Doubtful => "doubtful",
             Agreement::Undecided => "undecided",
             Agreement::Agrees => "agrees",
-            Agreement::NotCompared => "not compared",
+            Agreement::NotCompared => "no result",
         }
     }
 

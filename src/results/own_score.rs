@@ -3,7 +3,7 @@
 use super::document::{Document, Metric};
 use super::expected::Fit;
 use super::own_prediction::OwnPrediction;
-use super::prediction::{Prediction, Term};
+use super::prediction::{Prediction, Term, WIDEST};
 use super::wording::{count, factor};
 use crate::statistics::summary::median;
 
@@ -21,8 +21,10 @@ pub struct OwnScored<'a> {
 pub struct RangeScore {
     /// Those whose range holds the result.
     pub inside: usize,
-    /// Those whose result is known well enough to say so.
+    /// Those whose result is known well enough to say so, and whose range says something.
     pub judged: usize,
+    /// Those whose range is too wide to say something, as [`WIDEST`] has it. They are in no other number.
+    pub wide: usize,
     /// Median factor between the judged results and the predictions; none where nothing is judged, or a number is not above 0.
     pub error: Option<f64>,
     /// Median width of their ranges: upper end over lower end.
@@ -37,13 +39,15 @@ fn factor_between(one: f64, other: f64) -> Option<f64> {
 impl RangeScore {
     /// Of values, low ends, and high ends next to results.
     fn of<'a>(ranges: impl Iterator<Item = (&'a Metric, [f64; 3])>) -> Self {
-        let judged: Vec<_> = ranges.filter(|(metric, range)| fit(metric, *range) != Fit::Open).collect();
+        let known = ranges.filter(|(metric, range)| fit(metric, *range) != Fit::Open);
+        let (judged, wide): (Vec<_>, Vec<_>) = known.partition(|(_, range)| says_something(*range));
         let each = |of: &dyn Fn(&Metric, [f64; 3]) -> Option<f64>| -> Vec<f64> {
             judged.iter().filter_map(|(metric, range)| of(metric, *range)).collect()
         };
         RangeScore {
             inside: judged.iter().filter(|(metric, range)| fit(metric, *range) == Fit::Within).count(),
             judged: judged.len(),
+            wide: wide.len(),
             error: median(&each(&|metric, [_, value, _]| factor_between(metric.value, value))),
             width: median(&each(&|_, [low, _, high]| factor_between(low, high))),
         }
@@ -51,13 +55,23 @@ impl RangeScore {
 
     /// The counts, and both medians behind these words.
     fn text(&self, error: &str, width: &str) -> String {
+        let wide = match self.wide {
+            0 => String::new(),
+            wide => format!(", {wide} not counted (wider than {})", factor(WIDEST)),
+        };
         if self.judged == 0 {
-            return "no result is decided".to_owned();
+            let none = if self.wide > 0 { "no range counts" } else { "no result is decided" };
+            return format!("{none}{wide}");
         }
         let of =
             |word: &str, number: Option<f64>| number.map_or_else(String::new, |by| format!(", {word}{}", factor(by)));
-        format!("{} of {} inside{}{}", self.inside, self.judged, of(error, self.error), of(width, self.width))
+        format!("{} of {} inside{}{}{wide}", self.inside, self.judged, of(error, self.error), of(width, self.width))
     }
+}
+
+/// Whether a range says where a result lies.
+fn says_something([low, _, high]: [f64; 3]) -> bool {
+    low > 0.0 && high / low <= WIDEST
 }
 
 fn fit(metric: &Metric, [low, _, high]: [f64; 3]) -> Fit {
@@ -82,6 +96,11 @@ impl<'a> OwnScored<'a> {
     pub fn fit(&self) -> Fit {
         let (metric, range) = self.own_range();
         fit(metric, range)
+    }
+
+    /// Whether the range of the person is narrow enough to count.
+    pub fn counts(&self) -> bool {
+        says_something(self.own_range().1)
     }
 
     /// The factor between the result and what the person expected.
@@ -216,10 +235,15 @@ mod tests {
             Metric { grade: Grade::Contaminated, ..metric(900.0, [1.0, 1.0, 1.0]) },
         ];
         let own = RangeScore::of(metrics.iter().map(|metric| scored(metric).own_range()));
-        assert_eq!(own, RangeScore { inside: 1, judged: 3, error: Some(2.0), width: Some(4.0) });
-        assert_eq!(own.text("error ", "width "), "1 of 3 inside, error ×2.00, width ×4.00");
+        assert_eq!(own, RangeScore { inside: 1, judged: 2, wide: 1, error: Some(2.0), width: Some(4.0) });
+        let text = "1 of 2 inside, error ×2.00, width ×4.00, 1 not counted (wider than ×4.00)";
+        assert_eq!(own.text("error ", "width "), text);
         let tool = RangeScore::of(metrics.iter().filter_map(|metric| scored(metric).range_of_the_tool()));
-        assert_eq!(tool, RangeScore { inside: 2, judged: 3, error: Some(1.0), width: Some(1.5) });
+        assert_eq!(tool, RangeScore { inside: 2, judged: 3, wide: 0, error: Some(1.0), width: Some(1.5) });
+        let wide = metric(100.0, [1.0, 100.0, 194.0]);
+        assert_eq!((scored(&wide).fit(), scored(&wide).counts()), (Fit::Within, false), "inside of anything");
+        let wide = RangeScore::of(std::iter::once(scored(&wide).own_range()));
+        assert_eq!(wide.text("error ", "width "), "no range counts, 1 not counted (wider than ×4.00)");
         let none = RangeScore::of(std::iter::empty());
         assert_eq!(none.text("error ", "width "), "no result is decided");
     }

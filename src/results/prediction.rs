@@ -84,7 +84,7 @@ const FITTED: &str = "fitted on";
 pub const AS_PREDICTED: &str = ", as predicted";
 
 /// A range wider than this factor is no prediction.
-const WIDEST: f64 = 4.0;
+pub const WIDEST: f64 = 4.0;
 
 /// The prediction of one figure: the sum of its terms, with a range.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

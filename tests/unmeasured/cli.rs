@@ -446,6 +446,9 @@ fn own_predictions_have_a_form_and_are_refused_before_anything_is_measured() {
     assert!((2..count(&blank)).contains(&count(&of_os)), "{of_os}");
     assert!(count(&data(&["predict", "os", "--blank", "--all"])) > 3 * count(&of_os));
     refusal(&["predict", "--blank", "--json"]);
+    let course = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/course.md")).unwrap();
+    let example = course.lines().find(|line| line.starts_with("labels = ")).unwrap();
+    assert!(data(&["predict", "os.system_call", "--blank", "--all"]).contains(example), "{example}");
 
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("mine.toml");
@@ -457,7 +460,12 @@ fn own_predictions_have_a_form_and_are_refused_before_anything_is_measured() {
     let fields = "value = \"\"\nlow = \"\"\nhigh = \"\"\nreason = \"\"";
     let filled = "value = 5\nlow = 1\nhigh = 9\nreason = \"a guess\"";
     fs::write(&file, of_os.replace(fields, filled)).unwrap();
-    assert!(data(&words).contains("os.system_call"));
+    let said = data(&words);
+    let filled_in = count(&of_os);
+    assert!(said.contains(&format!("{filled_in} predictions in the file of --predictions, 0 not measured")), "{said}");
+    let of_signals = data(&["run", "os.signal", "--dry-run", "--predictions", path]);
+    let others = of_os.matches("[[prediction]]").count() - of_os.matches("metric = \"os.signal.").count();
+    assert!(of_signals.contains(&format!("{others} not measured by this run")), "{of_signals}");
     fs::write(&file, of_os.replacen(fields, &filled.replace("= 9", "= 4"), 1)).unwrap();
     let complaint = refusal(&words);
     let line = 1 + of_os.lines().position(|line| line.starts_with("metric")).unwrap();

@@ -16,6 +16,7 @@ const RUN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/records/guest-zen4-2cpu-
 fn judged(files: &[(&str, &str)], words: &[&str]) -> Output {
     let keep = tempfile::tempdir().unwrap();
     for (name, table) in files {
+        fs::create_dir_all(keep.path().join(name).parent().unwrap()).unwrap();
         fs::write(keep.path().join(name), table).unwrap();
     }
     let place = match files {
@@ -45,7 +46,7 @@ fn a_number_that_is_off_has_its_causes_on_the_screen() {
     }
     assert!(screen.lines().count() <= 24 && screen.lines().all(|line| line.chars().count() <= 80), "{screen}");
     let all = text(&judged(&[("mine.csv", ONE)], &["--all"]).stdout);
-    assert!(all.contains("system call 80.00 ns") && all.contains("open"), "{all}");
+    assert!(all.contains("system call 80.00 ns") && all.contains("no result"), "{all}");
 }
 
 #[test]
@@ -76,6 +77,31 @@ fn a_class_names_files_and_mistakes() {
 }
 
 #[test]
+fn a_hand_in_is_a_directory_and_the_run_in_it_is_left_out() {
+    let wrong = "name,value,unit\n\"switch, same CPU\",4.1,us\n";
+    let run = fs::read_to_string(RUN).unwrap();
+    let files = [
+        ("student-1/mine.csv", wrong),
+        ("student-1/node.json", &run),
+        ("student-1/right.c", "int main(void) { return 0; }"),
+        ("student-2/mine.csv", wrong),
+    ];
+    let screen = text(&judged(&files, &[]).stdout);
+    for part in
+        ["2 numbers in 2 files", "student-1/mine.csv: 1 of 1", "student-2/mine.csv", "left out", "student-1/node.json"]
+    {
+        assert!(screen.contains(part), "{part} in\n{screen}");
+    }
+    let page = text(&judged(&files, &["--format", "html"]).stdout);
+    for part in ["student-1/mine.csv, student-2/mine.csv", "Left out: 1 run of sysdyno"] {
+        assert!(page.contains(part), "{part} in the page");
+    }
+    let value: Value = serde_json::from_slice(&judged(&files, &["--format", "json"]).stdout).unwrap();
+    assert_valid(&validator("judgement.schema.json"), &value, "the judgement of hand-ins");
+    assert_eq!(value["left_out"][0], "student-1/node.json");
+}
+
+#[test]
 fn what_published_prints_is_judged() {
     let keep = tempfile::tempdir().unwrap();
     let file = keep.path().join("002.json");
@@ -95,7 +121,11 @@ fn what_cannot_be_judged_is_refused() {
         assert_eq!(output.status.code(), Some(2), "{}", told(&output));
         assert!(output.stdout.is_empty() && said.contains(part) && said.contains("hint: "), "{said}");
     };
-    refused(judged(&[("mine.csv", "name,value,unit\nsystem cal,1,ns\n")], &[]), "Did you mean system call");
+    refused(judged(&[("mine.csv", "name,value,unit\nsystem cal,1,ns\n")], &[]), "Did you mean 'system call'");
+    let misspelt = "name,value,unit\nos.system_call.time call=getpidd,60,ns\n";
+    refused(judged(&[("mine.csv", misspelt)], &[]), "has no call=getpidd. Did you mean 'call=getpid'");
+    refused(judged(&[("mine.csv", "name,value,unit\ngetppid,60,ns\n")], &[]), "'os.system_call.time call=getppid'");
+    refused(judged(&[("mine.csv", "")], &[]), "mine.csv is empty");
     refused(judged(&[("mine.csv", "name,value,unit\n")], &[]), "has no number");
     refused(output(&["judge", "/proc/nonexistent/mine.csv", "--run", RUN]), "cannot read");
     refused(
@@ -107,4 +137,17 @@ fn what_cannot_be_judged_is_refused() {
     refused(output(&["judge"]), "required");
     let blank = output(&["judge", "--blank"]);
     assert!(blank.status.success() && text(&blank.stdout).contains("name,value,unit"), "{}", told(&blank));
+}
+
+#[test]
+fn a_fleet_of_tables_is_sent_to_judge() {
+    let keep = tempfile::tempdir().unwrap();
+    let table = keep.path().join("student-1/mine.csv");
+    fs::create_dir(table.parent().unwrap()).unwrap();
+    fs::write(&table, ONE).unwrap();
+    for place in [table.as_path(), table.parent().unwrap(), keep.path()] {
+        let output = output(&["fleet", place.to_str().unwrap()]);
+        let said = text(&output.stderr);
+        assert!(output.status.code() == Some(2) && said.contains("hint: `sysdyno judge DIR`"), "{said}");
+    }
 }

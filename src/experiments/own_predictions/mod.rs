@@ -27,3 +27,8 @@ fn figures(setup: &Setup) -> Vec<(Labels, Prediction)> {
     }
     found
 }
+
+/// The names of these figures: metric, and labels without conditions.
+pub fn named_figures(setup: &Setup) -> Vec<(String, Labels)> {
+    figures(setup).into_iter().map(|(labels, prediction)| (prediction.metric, labels)).collect()
+}

@@ -27,6 +27,9 @@ pub fn screen(judgement: &Judgement, width: Option<u16>, all: bool) -> Vec<Line>
         add_numbers(&mut screen, judgement);
     }
     screen.list("not read", &judgement.left_aside, 1, Tone::Doubt);
+    if let Some(text) = left_out(judgement) {
+        screen.entry("left out", &text, Tone::Faint);
+    }
     screen.entry("by", &basis(judgement), Tone::Faint);
     if all {
         return screen.lines;
@@ -58,8 +61,7 @@ fn add_numbers(screen: &mut Screen, judgement: &Judgement) {
     for &state in others {
         let numbers = judgement.sources.iter().flat_map(|source| &source.numbers);
         for number in numbers.filter(|number| number.state == state) {
-            let mark = if state == Agreement::NotCompared { "open" } else { state.word() };
-            screen.entry(mark, &compared(number), tone(state));
+            screen.entry(state.word(), &compared(number), tone(state));
         }
     }
 }
@@ -88,6 +90,9 @@ pub fn page(judgement: &Judgement) -> Page {
     let mut front = PagePart::new("glance", "At a glance", 2);
     front.add(Piece::Paragraph(vec![Span::strong(verdict(judgement))]));
     front.say(basis(judgement));
+    if let Some(text) = left_out(judgement) {
+        front.say(format!("Left out: {text}"));
+    }
     let mut parts = vec![front];
     if judgement.sources.len() > 1 {
         parts.extend([files(judgement), table_of_mistakes(judgement)]);
@@ -137,10 +142,19 @@ fn basis(judgement: &Judgement) -> String {
     )
 }
 
+/// Which files of runs are not judged.
+fn left_out(judgement: &Judgement) -> Option<String> {
+    let names: Vec<&str> = judgement.left_out.iter().map(String::as_str).collect();
+    (!names.is_empty()).then(|| {
+        let runs = count(names.len() as u64, "run", "runs");
+        format!("{runs} of sysdyno next to a CSV file: {}.", some(&names, 2))
+    })
+}
+
 /// The files with the number of bad numbers, the worst first.
 fn files(judgement: &Judgement) -> PagePart {
     let mut part = PagePart::new("files", "Files", 2);
-    let heads = ["file", ">numbers", ">agree", ">off", ">doubtful", ">undecided", ">not compared", "mistakes that fit"];
+    let heads = ["file", ">numbers", ">agree", ">off", ">doubtful", ">undecided", ">no result", "mistakes that fit"];
     let mut table = Table::new("", &heads);
     let mut order: Vec<&JudgedSource> = judgement.sources.iter().collect();
     order.sort_by_key(|source| std::cmp::Reverse(bad(source)));
@@ -209,7 +223,8 @@ fn compared(number: &JudgedNumber) -> String {
     let yours = format!("{} {}", number.name, quantity(number.value, number.unit));
     match (&number.ours, number.ratio) {
         (Some(ours), Some(ratio)) => {
-            format!("{yours}, this run {} ({})", quantity(ours.value, number.unit), factor(ratio))
+            let how = if ours.labels.get("how") == Some("library_fork_wait") { " by the C library" } else { "" };
+            format!("{yours}, this run {}{how} ({})", quantity(ours.value, number.unit), factor(ratio))
         }
         _ => yours,
     }

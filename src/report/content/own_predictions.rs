@@ -60,6 +60,7 @@ fn row(found: &OwnScored<'_>) -> Vec<Cell> {
     let error = |error: Option<f64>| error.map_or_else(Cell::none, |by| Cell::of(factor(by)));
     let above = metric.value > own.high;
     let verdict = match found.fit() {
+        Fit::Within if !found.counts() => Cell::toned("inside, too wide to count", Tone::Doubt),
         Fit::Within => Cell::toned("inside", Tone::Good),
         Fit::Open => Cell::toned("not decided", Tone::Doubt),
         Fit::Better | Fit::Worse => {
