@@ -93,6 +93,8 @@ pub struct Together {
     pub bytes: f64,
     /// Whether the kernel says of every member how long it waited for its CPU.
     pub known: bool,
+    /// Whether a member waited for its CPU for too long.
+    pub waited: bool,
     /// Why the span is not what it should be, if it is not.
     pub disturbed: Option<&'static str>,
 }
@@ -314,7 +316,8 @@ pub fn together(tracks: &[MemberProgress], hertz: f64) -> Result<Together, Strin
     let ticks = (ended - began) as f64;
     let longest = spans.iter().map(|span| span.1 - span.0).max().unwrap_or(0) as f64;
     let waited = tracks.iter().filter_map(|track| track.waited).fold(0.0, f64::max);
-    let disturbed = if waited > DISTURBED * ticks / hertz * 1e9 {
+    let waited = waited > DISTURBED * ticks / hertz * 1e9;
+    let disturbed = if waited {
         Some("a thread waited for its CPU")
     } else if tracks.iter().any(|track| track.stopped() > DISTURBED * ticks) {
         Some("a thread was stopped for a while")
@@ -325,7 +328,7 @@ pub fn together(tracks: &[MemberProgress], hertz: f64) -> Result<Together, Strin
     };
     let bytes = tracks.iter().map(|track| done_by(track, ended) - done_by(track, began)).sum();
     let known = tracks.iter().all(|track| track.waited.is_some());
-    Ok(Together { ticks, bytes, known, disturbed })
+    Ok(Together { ticks, bytes, known, waited, disturbed })
 }
 
 /// Bytes that a member had done at a moment, between two readings in proportion to the time.

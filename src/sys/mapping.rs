@@ -6,6 +6,7 @@ use std::io;
 use std::num::NonZeroUsize;
 use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
 use nix::sys::prctl;
@@ -31,10 +32,16 @@ pub enum Change {
     DiscardAndWrite,
 }
 
-/// An address at which the place of an area is asked for. The kernel puts other areas at the other end of the address space, so none of
-/// them gets there. A multiple of the memory that a page of addresses maps.
+/// Where the first place is asked for. The kernel puts other areas at the other end of the address space, so none of them gets into the
+/// gaps here.
 const FAR_FROM_OTHERS: usize = 1 << 36;
+/// Distance of two places: a multiple of what one page table maps, so that each place has its own.
+const APART: usize = 1 << 30;
 
+/// Places before the first address is asked for again. All lie within 39 bits, the smallest address space of a 64-bit system.
+const MOST_PLACES: usize = 256;
+/// Places so far.
+static PLACES: AtomicUsize = AtomicUsize::new(0);
 /// Free pages below an area. An area that fills a gap costs less than one that leaves some of it, which is usual (1.0 and 1.3 µs on an Intel
 /// Golden Cove guest).
 const FREE: usize = 16;
@@ -66,8 +73,9 @@ impl Place {
             None
         };
         let flags = MapFlags::MAP_PRIVATE | MapFlags::MAP_NORESERVE;
-        // SAFETY: a new mapping at an address of the kernel's choice collides with nothing, and the wish is only a wish.
-        let start = unsafe { mmap_anonymous(NonZeroUsize::new(FAR_FROM_OTHERS), whole, ProtFlags::PROT_NONE, flags) }?;
+        let wish = NonZeroUsize::new(FAR_FROM_OTHERS + PLACES.fetch_add(1, Ordering::Relaxed) % MOST_PLACES * APART);
+        // SAFETY: a new mapping collides with nothing, because the address is only a wish.
+        let start = unsafe { mmap_anonymous(wish, whole, ProtFlags::PROT_NONE, flags) }?;
         // SAFETY: the mapping is as many pages longer than the area, and one more.
         let (gap, area) = unsafe { (start.byte_add(page), start.byte_add((FREE + 1) * page)) };
         let place = Place { start, whole: whole.get(), area: area.as_ptr(), length: length.get(), page, file };
@@ -93,6 +101,10 @@ impl Place {
         };
         // SAFETY: without MAP_FIXED the address is a wish, and a new mapping collides with nothing.
         let area = unsafe { libc::mmap(self.area, self.length, protection, flags, file, 0) };
+        if area != self.area && area != libc::MAP_FAILED {
+            // SAFETY: the mapping is new, and nothing refers to it.
+            unsafe { libc::munmap(area, self.length) };
+        }
         area == self.area
     }
 

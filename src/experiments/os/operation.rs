@@ -1,15 +1,12 @@
 //! Experiments of operations in ordinary work: such an experiment is its text, its rows and an [`Operations`], whose functions predict,
 //! measure and publish them.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-
 use super::kernel_work;
 use super::row::{Make, Row, phrase};
 use super::system_call::paid;
 use crate::experiments::constants::{KERNEL_ROUND_TRIP, PAGE_COPY, guest_exit};
 use crate::experiments::prelude::*;
-use crate::rig::sampler::Expected;
+use crate::rig::sampler::{Expected, Timed};
 use crate::rig::team::{Team, computing};
 use crate::sys::placed::{Around, Operation};
 use crate::sys::process;
@@ -220,14 +217,19 @@ fn running_threads(rig: &Rig<'_>, others: usize) -> Result<Team, String> {
     computing(&cpus[..others], rig.source().map_err(|problem| problem.to_string())?)
 }
 
-/// The workload while threads run on other CPUs. A batch in which one of them waited for its CPU is discarded.
-fn with_threads<'a>(workload: Workload<'a>, team: Team, hertz: f64) -> Workload<'a> {
-    let team = Rc::new(RefCell::new(team));
-    let begun = Rc::clone(&team);
-    workload.prepared(move || begun.borrow_mut().begin(0, hertz)).tidied(move || {
-        let together = team.borrow_mut().end(hertz)?;
-        together.disturbed.map_or(Ok(()), |why| Err(why.to_owned()))
-    })
+/// The workload while threads run on other CPUs. If one of them waited for its CPU, the batch is preempted.
+fn with_threads<'a>(workload: Workload<'a>, mut team: Team, hertz: f64) -> Workload<'a> {
+    let Workload { mut work, .. } = workload;
+    let together = move |turns: u64| {
+        team.begin(0, hertz)?;
+        let timed = work(turns);
+        let together = team.end(hertz)?;
+        Ok(match timed? {
+            Timed::Ticks(ticks) if together.waited => Timed::Preempted(ticks),
+            timed => timed,
+        })
+    };
+    Workload { work: Box::new(together), ..workload }
 }
 
 /// An operation takes no less than the system calls in it.
