@@ -4,7 +4,7 @@
 //!
 //! # Method
 //!
-//! sysdyno makes eventfd(2) counters, of which only the last is ready, and asks for them in ordinary work, from loops at drawn places
+//! sysdyno makes eventfd(2) counters, of which only the last is ready. It asks for them in ordinary work, from loops at drawn places
 //! (as in os.system_call). What the same work takes without the call is taken off. The rest is the cost of one call, in core cycles by
 //! the clock probes around each batch.
 //!
@@ -12,7 +12,7 @@
 //! - **select**: select(2) of all descriptors, up to 500. The kernel overwrites the set, so each call copies it first.
 //! - **epoll**: epoll_pwait(2) of a set that has all descriptors.
 //!
-//! The label **descriptors** is their number. Each has a file of its own. Every answer is checked: one descriptor is ready. The cost per
+//! The label **descriptors** is their number. Each has a separate file. Every answer is checked: one descriptor is ready. The cost per
 //! descriptor is the slope of a line through the costs. The same launch times getppid(2) in the same way, as the lower limit of the gates.
 //!
 //! # Prediction
