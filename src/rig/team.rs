@@ -199,12 +199,20 @@ impl Team {
         self.collect(own, hertz)
     }
 
-    /// Has all members begin a job, and returns at once. Only for a team next to the calling thread.
+    /// Has all members begin a job, and returns when they have. Only for a team next to the calling thread.
     pub fn begin(&mut self, job: usize, hertz: f64) -> Result<(), String> {
         if self.own.is_some() {
             return Err("the calling thread cannot work and continue".to_owned());
         }
-        self.order(job, None, (OPEN_SPACING * hertz / 1e9) as i64).map(drop)
+        let turn = self.order(job, None, (OPEN_SPACING * hertz / 1e9) as i64)?;
+        while turn.gate.missing.load(Ordering::Acquire) > 0 {
+            if self.members.iter().any(|member| member.thread.as_ref().is_none_or(JoinHandle::is_finished)) {
+                return Err("a thread of the team has ended".to_owned());
+            }
+            // A member may be on the CPU of this thread.
+            std::thread::yield_now();
+        }
+        Ok(())
     }
 
     /// Has all members end the job that they began.

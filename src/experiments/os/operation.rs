@@ -146,33 +146,49 @@ impl Operations {
     ///
     /// The launch cannot measure.
     pub fn measure(&self, rig: &mut Rig<'_>) -> Result<(), Problem> {
+        let parent = rig.placed_loop(vec![Operation::parent_number()], Around::Work)?;
+        let bare = rig.in_loop(BARE, Labels::none(), 1, &parent, Around::Work)?.sized(self.sizing);
+        // Changes of the address space cost more in a process with threads, also while these sleep.
+        let (alone, accompanied): (Vec<_>, Vec<_>) =
+            self.variants(rig.setup()).into_iter().partition(|(_, others)| *others == 0);
+        let mut workloads = self.workloads(rig, alone)?;
+        if !workloads.is_empty() {
+            workloads.insert(0, bare);
+            rig.sample_in_blocks(workloads)?;
+        }
+        let workloads = self.workloads(rig, accompanied)?;
+        if workloads.is_empty() { Ok(()) } else { rig.sample_in_blocks(workloads) }
+    }
+
+    /// What is measured of some variants.
+    fn workloads<'r>(
+        &self,
+        rig: &mut Rig<'_>,
+        variants: Vec<(&'static Row, usize)>,
+    ) -> Result<Vec<Workload<'r>>, Problem> {
         let is_filtered = process::is_filtered();
         let makes_files = self.rows.iter().any(|row| matches!(row.make, Make::InScratch(_)));
         let scratch = if makes_files { Some(rig.space()?.directory.as_path()) } else { None };
-        let parent = rig.placed_loop(vec![Operation::parent_number()], Around::Work)?;
-        let mut workloads = vec![rig.in_loop(BARE, Labels::none(), 1, &parent, Around::Work)?.sized(self.sizing)];
-        for (row, others) in self.variants(rig.setup()) {
+        let mut workloads = Vec::new();
+        for (row, others) in variants {
             let labels = self.labels(row, others);
-            let operations = row.usable(is_filtered, scratch);
             let threads = if others > 0 { Some(running_threads(rig, others)) } else { None };
-            match operations.and_then(|made| Ok((made, threads.transpose()?))) {
+            let made = row.usable(is_filtered, scratch).and_then(|made| Ok((made, threads.transpose()?)));
+            match made {
                 Ok((made, threads)) => {
                     let placed = rig.placed_loop(made, Around::Work)?;
+                    let expected = Expected { faults: row.faults.is_some(), ..Expected::default() };
                     let workload = rig.in_loop(OPERATION, labels, row.operations, &placed, Around::Work)?;
-                    let faults = row.faults.is_some();
-                    let workload =
-                        workload.sized(self.sizing(row)).expecting(Expected { faults, ..Expected::default() });
-                    let workload = row.counted(workload);
-                    workloads.push(if let Some(team) = threads {
-                        with_threads(workload, team, rig.ticks(1e9))
-                    } else {
-                        workload
+                    let workload = row.counted(workload.sized(self.sizing(row)).expecting(expected));
+                    workloads.push(match threads {
+                        Some(team) => with_threads(workload, team, rig.ticks(1e9)),
+                        None => workload,
                     });
                 }
                 Err(reason) => rig.unavailable(self.metric, &labels, &reason),
             }
         }
-        if workloads.len() > 1 { rig.sample_in_blocks(workloads) } else { Ok(()) }
+        Ok(workloads)
     }
 
     /// Publishes the cost of each operation.
