@@ -66,7 +66,11 @@ fn map_write_unmap(pages: usize) -> f64 {
 fn while_a_thread_runs<T>(work: impl FnOnce() -> T) -> T {
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
-        scope.spawn(|| while !stop.load(Ordering::Relaxed) {});
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+        });
         let done = work();
         stop.store(true, Ordering::Relaxed);
         done

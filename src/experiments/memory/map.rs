@@ -34,8 +34,8 @@
 //! - The neighbours of an area change its cost. On an Intel Golden Cove guest, an area that fills a gap took 1.0 µs, and 1.3 µs
 //!   if some of the gap was left. With a neighbour that the kernel joined, it took 2 µs.
 //! - Without a written page there is nothing to forget, and no other CPU is interrupted.
-//! - A sleeping thread is not interrupted, but its CPU is asked. On an Intel Golden Cove guest this added 0.27 µs to a call of mprotect.
-//!   The results without other threads come from a process with one thread.
+//! - A sleeping thread is not interrupted, so threads that wait for work add little. The results without other threads come from a
+//!   process with one thread.
 //! - In a guest, the interrupt and its answer may be exits to the hypervisor. A thread whose CPU the host took away makes all wait.
 //! - Large areas on huge pages have fewer faults, which this process has switched off (PR_SET_THP_DISABLE).
 //! - A process with thousands of areas finds a place more slowly.

@@ -148,7 +148,7 @@ impl Operations {
     pub fn measure(&self, rig: &mut Rig<'_>) -> Result<(), Problem> {
         let parent = rig.placed_loop(vec![Operation::parent_number()], Around::Work)?;
         let bare = rig.in_loop(BARE, Labels::none(), 1, &parent, Around::Work)?.sized(self.sizing);
-        // Changes of the address space cost more in a process with threads, also while these sleep.
+        // Before there is another thread: the kernel treats files and address spaces of one thread in other ways.
         let (alone, accompanied): (Vec<_>, Vec<_>) =
             self.variants(rig.setup()).into_iter().partition(|(_, others)| *others == 0);
         let mut workloads = self.workloads(rig, alone)?;
@@ -234,7 +234,7 @@ fn running_threads(rig: &Rig<'_>, others: usize) -> Result<Team, String> {
 }
 
 /// The workload while threads run on other CPUs. If one of them waited for its CPU, the batch is preempted.
-fn with_threads<'a>(workload: Workload<'a>, mut team: Team, hertz: f64) -> Workload<'a> {
+fn with_threads(workload: Workload<'_>, mut team: Team, hertz: f64) -> Workload<'_> {
     let Workload { mut work, .. } = workload;
     let together = move |turns: u64| {
         team.begin(0, hertz)?;
