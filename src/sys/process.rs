@@ -1,8 +1,17 @@
 //! Processes: what a launch and its parent need of each other.
 
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{Signal, killpg};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
 use nix::unistd::{ForkResult, Pid};
+
+/// Lets this process have a number of open files, as far as its hard limit allows it. The usual limit is 1024.
+pub fn allow_files(wanted: u64) {
+    if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        // Where the limit stays, what opens more files is refused and says so.
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, soft.max(wanted.min(hard)), hard);
+    }
+}
 
 /// Sets the timer slack of the calling thread to a nanosecond, which is the least.
 pub fn least_timer_slack() -> std::io::Result<()> {

@@ -10,7 +10,6 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use super::meeting::Posted;
 use super::member::{MemberSetting, Rendezvous, take_part};
@@ -69,7 +68,7 @@ pub fn lead(setting: &LeadSetting) -> Result<(Mesh, Option<&'static str>), MeshF
     let size = setting.member.seat.size;
     let planned = planned(setting)?;
     prepare(&setting.directory).map_err(MeshFailure::Wrong)?;
-    allow_files(u64::from(size) + OTHER_FILES);
+    process::allow_files(u64::from(size) + OTHER_FILES);
     let listener = listen(setting)?;
     // Before there is a file that a signal would leave behind.
     let interrupt = Interrupt::watch().map_err(MeshFailure::Lost)?;
@@ -127,14 +126,6 @@ fn planned(setting: &LeadSetting) -> Result<Vec<rounds::Round>, MeshFailure> {
         return Err(MeshFailure::Wrong(Problem::new(what).hint("measure fewer rounds with --rounds N")));
     }
     Ok(if setting.alone { rounds::alone(&rounds, setting.seed) } else { rounds })
-}
-
-/// A member is a connection, and the usual limit of open files is 1024.
-fn allow_files(wanted: u64) {
-    if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
-        // Where the limit stays, connections beyond it are refused, and their members are named.
-        let _ = setrlimit(Resource::RLIMIT_NOFILE, soft.max(wanted.min(hard)), hard);
-    }
 }
 
 /// The listener on the network that was chosen, or else on the one that members know.

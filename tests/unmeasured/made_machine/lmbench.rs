@@ -32,7 +32,14 @@ const LMBENCH: &[(&str, Here)] = &[
     ("lat_syscall stat", Result(CALL, &[("call", "stat")], "a path of two parts")),
     ("lat_syscall fstat", Result(CALL, &[("call", "fstat")], "")),
     ("lat_syscall open", Result(CALL, &[("call", "open_close")], "a path of two parts")),
-    ("lat_select", Result(CALL, &[("call", "select_1")], "also poll of 1 and 100 descriptors")),
+    (
+        "lat_select",
+        Result(
+            "os.poll.time",
+            &[("by", "select"), ("descriptors", "100")],
+            "also 1, 10 and 500 descriptors, and poll and epoll",
+        ),
+    ),
     ("lat_sig install", Result("os.signal.time", &[("how", "install")], "")),
     ("lat_sig catch", Result("os.signal.time", &[("how", "deliver_self")], "")),
     ("lat_sig prot", Result("os.signal.time", &[("how", "deliver_fault")], "")),
