@@ -81,12 +81,10 @@ impl Operations {
 
     /// Every operation alone, and those that reach other CPUs with numbers of threads there.
     fn variants(&self, setup: &Setup) -> Vec<(&'static Row, usize)> {
-        let most = (setup.allowed.len() - 1).min(MOST_OTHERS);
-        let numbers = |row: &Row| match most {
-            _ if row.shootdowns == 0.0 => vec![0],
-            0 => vec![0],
+        let numbers = |row: &Row| match setup.allowed.len().saturating_sub(1) {
+            others if others == 0 || row.shootdowns == 0.0 => vec![0],
             1 => vec![0, 1],
-            most => vec![0, 1, most],
+            others => vec![0, 1, others.min(MOST_OTHERS)],
         };
         self.rows.iter().flat_map(|row| numbers(row).into_iter().map(move |others| (row, others))).collect()
     }
@@ -134,7 +132,9 @@ impl Operations {
                 }
             }
             row.parts.iter().fold(prediction, |prediction, (what, number, constant)| {
-                prediction.software(what, cycle.of(constant.times(*number)), constant.basis())
+                let range = constant.times(*number);
+                let range = if constant.unit == "cycles" { cycle.of(range) } else { range };
+                prediction.software(what, range, constant.basis())
             })
         };
         self.variants(by.setup).into_iter().map(of).collect()

@@ -8,7 +8,7 @@ use crate::rig::sampler::Workload;
 use crate::sys::placed::Operation;
 use crate::sys::process::{self, Trial};
 
-/// What an operation consists of: in words, number of times, and constant in cycles.
+/// What an operation consists of: in words, number of times, and constant.
 pub(in crate::experiments) type Parts = &'static [(&'static str, f64, Constant)];
 
 /// An operation of a set.
