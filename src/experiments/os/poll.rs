@@ -12,6 +12,9 @@
 //! - **select**: select(2) of all descriptors, up to 500. The kernel overwrites the set, so each call copies it first.
 //! - **epoll**: epoll_pwait(2) of a set that has all descriptors.
 //!
+//! No call has a time limit, as in a loop that waits for events. The kernel therefore adds the task to the queue of each descriptor before
+//! it finds the ready one, and removes it again (poll and select).
+//!
 //! The label **descriptors** is their number. Each has a separate file. Every answer is checked: one descriptor is ready. The cost per
 //! descriptor is the slope of a line through the costs. The same launch times getppid(2) in the same way, as the lower limit of the gates.
 //!
@@ -25,7 +28,9 @@
 //! - The same descriptor in each entry stays in the first cache. Thousands of files do not, and each costs more.
 //! - Between threads, the kernel also counts the users of each file, which costs an atomic instruction. The process here has one thread.
 //! - Sockets cost more than eventfd(2), because a protocol looks at its queues.
-//! - A call that waits also adds itself to the queue of each descriptor, and removes itself again.
+//! - A call with a time limit of zero adds the task to no queue. On an Intel Golden Cove guest, poll of 100 descriptors then took 3.5 µs
+//!   and not 11.2 µs.
+//! - If an early descriptor is ready, those after it have no queue to leave.
 //! - A hard limit on open files (ulimit -Hn) below 1200 can refuse the longest lists.
 //!
 //! # References

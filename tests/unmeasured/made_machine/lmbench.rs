@@ -37,7 +37,7 @@ const LMBENCH: &[(&str, Here)] = &[
         Result(
             "os.poll.time",
             &[("by", "select"), ("descriptors", "100")],
-            "also 1, 10 and 500 descriptors, and poll and epoll",
+            "a call that may wait. lmbench gives it no time",
         ),
     ),
     ("lat_sig install", Result("os.signal.time", &[("how", "install")], "")),
