@@ -61,7 +61,7 @@ impl Names {
         if let Some((_, metric, labels)) = self.plain.iter().find(is) {
             return Ok((metric.clone(), labels.clone()));
         }
-        Err(format!("'{name}' is no known name{}", meant(self.like(name))))
+        Err(format!("'{name}' is not a known name{}", meant(self.like(name))))
     }
 
     /// Refuses a label that no result of a metric has. Values with digits are sizes and counts, which machines have in any number.

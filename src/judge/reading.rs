@@ -146,8 +146,11 @@ mod tests {
         for (text, part) in [
             ("name,value\n", "the column unit is missing"),
             ("name,value,unit,colour\n", "'colour' is not a known column"),
-            ("name,value,unit\nsystem cal,1,ns\n", "line 2: 'system cal' is no known name. Did you mean 'system call'"),
-            ("name,value,unit\nsystem call,1,parsec\n", "'parsec' is no known unit"),
+            (
+                "name,value,unit\nsystem cal,1,ns\n",
+                "line 2: 'system cal' is not a known name. Did you mean 'system call'",
+            ),
+            ("name,value,unit\nsystem call,1,parsec\n", "'parsec' is not a known unit"),
             ("name,value,unit\nsystem call,1,GB/s\n", "system call is a number in ns"),
             ("name,value,unit\nsystem call,fast,ns\n", "'fast' is not a number"),
             ("name,value,unit\nsystem call,inf,ns\n", "'inf' is not a number"),
@@ -162,7 +165,7 @@ mod tests {
             ("name,value,unit\nsystem call,80,ns,,101\n", "it has 5 cells, and the table has 3 columns"),
             (
                 "name,value,unit\nsystem cal,1,ns\n# a remark\n\nL1 load,1,ns\nsystem call,1,parsec\n",
-                "line 2: 'system cal' is no known name. Did you mean 'system call'? Line 6: 'parsec' is no known unit",
+                "line 2: 'system cal' is not a known name. Did you mean 'system call'? Line 6: 'parsec' is not a known unit",
             ),
             ("{\"a\":1}", "node.json"),
             ("{", "it is not JSON"),
@@ -184,7 +187,10 @@ mod tests {
     fn every_fault_of_a_table_is_named_up_to_a_limit() {
         let rows: String = (0..20).map(|_| "nothing like it,1,ns\n").collect();
         let what = read("mine.csv", format!("name,value,unit\n{rows}").as_bytes()).unwrap_err().what;
-        assert!(what.matches("is no known name").count() == 8 && what.ends_with("12 more lines have faults"), "{what}");
+        assert!(
+            what.matches("is not a known name").count() == 8 && what.ends_with("12 more lines have faults"),
+            "{what}"
+        );
     }
 
     #[test]

@@ -169,7 +169,7 @@ fn row<'a>(place: &str, names: &Names, cell: impl Fn(&str) -> &'a str) -> Result
     };
     let (unit, factor) = Unit::read(symbol).ok_or_else(|| {
         format!(
-            "'{symbol}' is no known unit. Units are ns, µs, ms, s, cycles, B, KiB, MB/s, Gbit/s, GHz and their like"
+            "'{symbol}' is not a known unit. Units are ns, µs, ms, s, cycles, B, KiB, MB/s, Gbit/s, GHz and their like"
         )
     })?;
     let further = Labels::parse(cell("labels"))

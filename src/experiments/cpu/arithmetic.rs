@@ -398,8 +398,8 @@ fn explain(_: &Study<'_>, findings: &mut Findings) {
     let pair = latency(Arithmetic::IntegerDivide64).zip(latency(Arithmetic::IntegerMultiply));
     if let Some(((division, shown), (multiplication, _))) = pair {
         findings.say(format!(
-            "A division of 64-bit integers takes {shown} cycles from operand to result, as long as {} multiplications.",
-            number(division / multiplication)
+            "A division of 64-bit integers takes {shown} cycles from operand to result, as long as {:.1} multiplications.",
+            division / multiplication
         ));
     }
     if let Some(((_, division), (_, root))) = latency(Arithmetic::DoubleDivide).zip(latency(Arithmetic::SquareRoot)) {

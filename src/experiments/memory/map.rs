@@ -97,7 +97,7 @@ pub(in crate::experiments) static OPERATIONS: Operations = Operations {
                 "map_unmap",
                 "map and unmap memory",
                 "find a place, make an area, and remove it",
-                9000.0,
+                6000.0,
                 || Operation::mapping(Change::Map, 1),
             )
         },
@@ -119,7 +119,7 @@ pub(in crate::experiments) static OPERATIONS: Operations = Operations {
                 "protect",
                 "change the protection of a written page",
                 "find the area and change its entries",
-                9000.0,
+                6000.0,
                 || Operation::mapping(Change::Protect, 1),
             )
         },
