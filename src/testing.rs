@@ -8,6 +8,11 @@ pub mod assemble {
     pub use crate::assemble::{document, figures, known_metrics};
 }
 
+pub mod catalogue {
+    pub use crate::catalogue::built_in::built_in;
+    pub use crate::catalogue::entry::Entry;
+}
+
 pub mod conduct {
     pub use crate::conduct::{Host, Recording, run_on};
     pub mod directory {
@@ -32,6 +37,9 @@ pub mod conduct {
 pub mod experiments {
     pub mod consistency {
         pub use crate::experiments::consistency::checks;
+    }
+    pub mod costs {
+        pub use crate::experiments::costs::asked;
     }
     pub mod highlights {
         pub use crate::experiments::highlights::{certain, highlights};

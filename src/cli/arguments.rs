@@ -213,6 +213,9 @@ pub(super) struct RunOptions {
     /// Your own predictions, which the report scores next to those of sysdyno: a filled form of `sysdyno predict --blank`
     #[arg(long, value_name = "FILE", conflicts_with = "resume")]
     pub predictions: Option<PathBuf>,
+    /// Wait until other tasks and neighbours leave the measured core, at most for LIMIT: 90s, 5m, 1h. Then measure in any case
+    #[arg(long, value_name = "LIMIT", value_parser = parse_duration, num_args = 0..=1, require_equals = true, default_missing_value = "10m")]
+    pub wait_for_quiet: Option<f64>,
     /// Print the plan and its duration, without measuring or writing anything
     #[arg(long)]
     pub dry_run: bool,

@@ -37,6 +37,7 @@ mod predict;
 mod predict_options;
 mod published;
 mod published_options;
+mod quiet_wait;
 mod quietest;
 mod remote_options;
 mod report;

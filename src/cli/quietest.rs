@@ -9,9 +9,9 @@ use crate::results::problem::Problem;
 use crate::results::wording::percent;
 
 /// How long the clock of a CPU is read.
-const SPAN: Duration = Duration::from_millis(30);
+pub(super) const SPAN: Duration = Duration::from_millis(30);
 /// Share of the time that others take beyond which a CPU is busy: timer interrupts take a few tenths of a percent.
-const BUSY: f64 = 0.05;
+pub(super) const BUSY: f64 = 0.05;
 /// CPUs that are looked at in addition to the usual one.
 const MOST: usize = 4;
 

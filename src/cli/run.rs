@@ -7,7 +7,7 @@ use super::answer::Answer;
 use super::arguments::{FailOn, KeptChoice, PathChoice, RunOptions};
 use super::json_target::Target;
 use super::{
-    DONE, FAILED, FOUND, Failure, INTERRUPTED, doctor, footing, peer_options, print, quietest, remote_options, say,
+    DONE, FAILED, FOUND, Failure, INTERRUPTED, doctor, footing, peer_options, print, quiet_wait, quietest, remote_options, say,
     terminal_width,
 };
 use crate::conduct::before::Before;
@@ -149,6 +149,9 @@ fn describe_run(options: &RunOptions, before: Option<&Before>) -> Result<Describ
     let (cpu, words) = if options.dry_run {
         (plan::choose_cpu(cpu, &allowed, &machine)?, Vec::new())
     } else {
+        if let Some(limit) = options.wait_for_quiet {
+            quiet_wait::wait(limit, plan::choose_cpu(cpu, &allowed, &machine)?);
+        }
         quietest::choose(cpu, &allowed, &machine)?
     };
     let has_peer = options.peer.peer.is_some();
@@ -419,6 +422,9 @@ fn any_failed(document: &Document) -> bool {
 /// What a dry run says: the plan, and what was named.
 fn foresee(options: &RunOptions, setup: &Setup, plan: &Plan) -> Result<String, Failure> {
     let mut text = describe(plan, setup);
+    if let Some(limit) = options.wait_for_quiet {
+        text += &format!("Before that, it waits at most {} for a quiet machine.\n", duration(limit));
+    }
     for line in foresee_filling(setup, plan) {
         text += &(line + "\n");
     }

@@ -288,6 +288,25 @@ fn a_spinner_on_the_measured_cpu_contaminates_verdicts_and_not_figures() {
     affinity::restrict(&allowed).unwrap();
 }
 
+#[test]
+fn a_run_waits_for_a_quiet_machine_up_to_its_limit_and_then_measures() {
+    let _alone = measuring();
+    let cpu = affinity::allowed().last().unwrap().to_string();
+    let keep = tempfile::tempdir().unwrap();
+    let mut spinner = Command::new("taskset");
+    spinner.args(["-c", &cpu, "bash", "-c", "while :; do :; done"]);
+    let _spinner = Leashed(spinner.spawn().unwrap());
+    let began = std::time::Instant::now();
+    let mut run = Command::new(PROGRAM);
+    run.args(QUICK.split(' ')).args(["--cpu", &cpu, "--time=1s", "--wait-for-quiet=2s", "-o"]);
+    let run = run.arg(keep.path().join("run")).env("XDG_STATE_HOME", state()).stdin(Stdio::null());
+    let output = run.output().unwrap();
+    assert!(ended(&output) && began.elapsed() > Duration::from_secs(3), "{}", told(&output));
+    let said = text(&output.stderr);
+    assert!(said.contains("note: waiting at most 2.0 s for a quiet machine: "), "{said}");
+    assert!(said.contains(&format!("was not quiet within 2.0 s: CPU {cpu} is used otherwise for ")), "{said}");
+}
+
 /// A quick run without privileges, behind more words.
 fn run_as_nobody(words: &[&str]) -> (Output, TempDir) {
     let (directory, program) = for_anybody();
