@@ -60,7 +60,9 @@ pub(super) fn wait(limit: f64, cpu: u32) {
         Ok(()) => talk::line(format_args!("note: quiet after {}", duration(began.elapsed().as_secs_f64()))),
         Err(busy) => {
             say(format_args!("warning: this machine was not quiet within {}: {busy}", duration(limit)));
-            say("hint: results that other work disturbs are marked. `sysdyno doctor` shows more, and a later hour may be quieter");
+            say(
+                "hint: results that other work disturbs are marked. `sysdyno doctor` shows more, and a later hour may be quieter",
+            );
         }
     }
 }

@@ -7,8 +7,8 @@ use super::answer::Answer;
 use super::arguments::{FailOn, KeptChoice, PathChoice, RunOptions};
 use super::json_target::Target;
 use super::{
-    DONE, FAILED, FOUND, Failure, INTERRUPTED, doctor, footing, peer_options, print, quiet_wait, quietest, remote_options, say,
-    terminal_width,
+    DONE, FAILED, FOUND, Failure, INTERRUPTED, doctor, footing, peer_options, print, quiet_wait, quietest,
+    remote_options, say, terminal_width,
 };
 use crate::conduct::before::Before;
 use crate::conduct::directory::{self, RunDirectory};

@@ -57,6 +57,7 @@ pub const TABLE: &[&Experiment] = &[
     &memory::loaded_latency::EXPERIMENT,
     &memory::page_fault::EXPERIMENT,
     &memory::map::EXPERIMENT,
+    &memory::shared_line::EXPERIMENT,
     &network::round_trip::EXPERIMENT,
     &network::bandwidth::EXPERIMENT,
     &network::connection::EXPERIMENT,

@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
+use super::workload::Timed;
 use crate::sys::clock::Source;
 use crate::sys::{affinity, arch, counters};
 
@@ -97,6 +98,52 @@ pub struct Together {
     pub waited: bool,
     /// Why the span is not what it should be, if it is not.
     pub disturbed: Option<&'static str>,
+}
+
+/// Times that a disturbed window is repeated. Its value plays no part in that.
+const REPEATS: u32 = 3;
+
+/// Windows of a team as batches.
+pub struct Windows<'t> {
+    team: &'t mut Team,
+    /// Length of a window in ticks.
+    ticks: f64,
+    hertz: f64,
+    repeated: u32,
+}
+
+impl<'t> Windows<'t> {
+    /// Windows of this many nanoseconds, with a clock of this rate.
+    pub fn of(team: &'t mut Team, nanoseconds: f64, hertz: f64) -> Self {
+        Windows { team, ticks: nanoseconds * hertz / 1e9, hertz, repeated: 0 }
+    }
+
+    /// The time in which all members together do a number of bytes of a job, by a window that is repeated if it is disturbed.
+    ///
+    /// # Errors
+    ///
+    /// The members did not work at the same time.
+    pub fn timed(&mut self, job: usize, bytes: u64) -> Result<Timed, String> {
+        let mut found = self.team.window(job, self.ticks, self.hertz)?;
+        for _ in 0..REPEATS {
+            if found.disturbed.is_none() {
+                break;
+            }
+            self.repeated += 1;
+            found = self.team.window(job, self.ticks, self.hertz)?;
+        }
+        let ticks = (found.ticks * bytes as f64 / found.bytes) as i64;
+        Ok(match (found.disturbed, found.known) {
+            (Some(_), _) => Timed::Preempted(ticks),
+            (None, true) => Timed::Undisturbed(ticks),
+            (None, false) => Timed::Ticks(ticks),
+        })
+    }
+
+    /// How many windows were repeated.
+    pub fn repeated(&self) -> u32 {
+        self.repeated
+    }
 }
 
 impl MemberProgress {

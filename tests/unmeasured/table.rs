@@ -55,6 +55,8 @@ const PROMISED: &[(&str, Unit, &[&str])] = &[
     ("memory.page_fault.pages_per_fault", Unit::One, &["kind"]),
     ("memory.page_fault.first_touch", Unit::Nanoseconds, &["pages"]),
     ("memory.map.time", Unit::Nanoseconds, &["other_threads", "pages", "what"]),
+    ("memory.shared_line.time", Unit::Nanoseconds, &["apart", "threads", "what"]),
+    ("memory.shared_line.size", Unit::Bytes, &[]),
     ("network.round_trip.time", Unit::Nanoseconds, &["protocol", "path", "bytes", "pacing", "quantile"]),
     ("network.bandwidth.rate", Unit::BytesPerSecond, &["direction", "path", "streams"]),
     ("network.connection.time", Unit::Nanoseconds, &["phase", "path"]),

@@ -8,6 +8,7 @@ pub mod loaded_latency;
 pub mod map;
 pub mod page_fault;
 pub mod selection;
+pub mod shared_line;
 pub mod streams;
 pub mod touching;
 

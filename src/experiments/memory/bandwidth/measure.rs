@@ -5,21 +5,18 @@ use super::{IN_CACHE, NODE, ON_SMALL_PAGES, RATE, step};
 use crate::experiments::memory::footprint::{self, Footprint, MEMORY};
 use crate::experiments::memory::{buffer, streams};
 use crate::experiments::prelude::*;
-use crate::rig::sampler::{Expected, Timed};
-use crate::rig::team::{Pass, Team};
+use crate::rig::sampler::Expected;
+use crate::rig::team::{Pass, Team, Windows};
 use crate::sys::affinity;
 use crate::sys::arena::Arena;
 use crate::sys::memory::{self, HUGE_PAGES_OFF};
 use crate::sys::spinner::{Duty, Spinner};
 use crate::sys::stream::{Operation, Stream, Vectors};
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::rc::Rc;
 
 /// Length of a window of several threads in nanoseconds: several turns of any scheduler's clock.
 pub(super) const WINDOW: f64 = 16_000_000.0;
-
-/// Times that a disturbed window is repeated; how often that was is in the record.
-pub(super) const REPEATS: u32 = 3;
 
 /// Batches of one thread for each window of several.
 pub(super) const BATCHES_PER_WINDOW: u32 = 5;
@@ -299,37 +296,22 @@ pub(super) fn measure_team(
     let about = Labels::of([("level", level.name.as_str()), ("pages", "huge")]).with("threads", cpus.len());
     rig.record("footprint", about, Unit::Bytes, vec![(bytes * cpus.len()) as f64])?;
     rig.remark(&format!("cpus.{}", cpus.len()), &format!("{:?}", team.cpus()));
-    let hertz = rig.ticks(1e9);
-    let windows = (rig.batches() / BATCHES_PER_WINDOW).max(2);
-    let (team, repeated) = (RefCell::new(&mut team), Cell::new(0_u32));
+    let most = (rig.batches() / BATCHES_PER_WINDOW).max(2);
+    let windows = RefCell::new(Windows::of(&mut team, WINDOW, rig.ticks(1e9)));
     let mut workloads = Vec::new();
     for (job, &operation) in operations.iter().enumerate() {
-        let (team, repeated) = (&team, &repeated);
+        let windows = &windows;
         let labels = streams::labels(operation, &level.name, cpus.len());
-        let workload = Workload::self_timed("stream", labels, NOMINAL, move |_| {
-            let mut found = team.borrow_mut().window(job, WINDOW * hertz / 1e9, hertz)?;
-            for _ in 0..REPEATS {
-                if found.disturbed.is_none() {
-                    break;
-                }
-                repeated.set(repeated.get() + 1);
-                found = team.borrow_mut().window(job, WINDOW * hertz / 1e9, hertz)?;
-            }
-            let ticks = (found.ticks * NOMINAL as f64 / found.bytes) as i64;
-            Ok(match (found.disturbed, found.known) {
-                (Some(_), _) => Timed::Preempted(ticks),
-                (None, true) => Timed::Undisturbed(ticks),
-                (None, false) => Timed::Ticks(ticks),
-            })
-        });
-        let workload = workload.sized(Sizing::Exactly(1)).unclocked().at_most(windows);
+        let work = move |_| windows.borrow_mut().timed(job, NOMINAL);
+        let workload = Workload::self_timed("stream", labels, NOMINAL, work);
+        let workload = workload.sized(Sizing::Exactly(1)).unclocked().at_most(most);
         workloads.push(match &partner {
             Some(partner) => workload.across(partner),
             None => workload,
         });
     }
     rig.sample(workloads)?;
-    rig.remark(&format!("repeated.{}", cpus.len()), &repeated.get());
+    rig.remark(&format!("repeated.{}", cpus.len()), &windows.borrow().repeated());
     Ok(())
 }
 
