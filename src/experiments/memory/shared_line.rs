@@ -4,7 +4,7 @@
 //!
 //! # Method
 //!
-//! Threads on separate CPUs, first one for each core, do the same operation without pause for 8 ms. The time of an operation is the
+//! Threads on separate CPUs, first one for each core, do the same operation without pause for 1 ms per thread. The time of an operation is the
 //! time in which all of them worked, times the threads, divided by the operations of all. It is what one thread pays.
 //!
 //! - **atomic_add**: each thread adds to a word of 4 bytes. The label **apart** is the distance of the words of two threads in bytes.
@@ -90,10 +90,10 @@ const DISTANCES: [usize; 6] = [0, 16, 32, 64, 128, SEPARATE];
 const SEPARATE: usize = 256;
 /// Operations between two readings of the clock.
 const PASS: u64 = 200;
-/// Nanoseconds of a window.
-const WINDOW: f64 = 8_000_000.0;
+/// Nanoseconds of a window for each thread: an operation takes longer with more threads, and hosts take the CPU away for a while.
+const WINDOW: f64 = 1_000_000.0;
 /// Batches of the profile for each window.
-const BATCHES_PER_WINDOW: u32 = 6;
+const BATCHES_PER_WINDOW: u32 = 2;
 /// Operations for which the time of a window is recorded.
 const NOMINAL: u64 = 100_000;
 /// An operation on a shared line takes this share of that on separate lines, at least.
@@ -263,7 +263,7 @@ fn measure_team(rig: &mut Rig<'_>, cpus: &[u32], partner: Option<&Rc<Spinner>>) 
             return Ok(());
         }
     };
-    let windows = RefCell::new(Windows::of(&mut team, WINDOW, rig.ticks(1e9)));
+    let windows = RefCell::new(Windows::of(&mut team, WINDOW * threads as f64, rig.ticks(1e9)));
     let most = (rig.batches() / BATCHES_PER_WINDOW).max(2);
     let workload = |(job, &of): (usize, &Job)| {
         let (windows, data) = (&windows, Arc::clone(&data));
