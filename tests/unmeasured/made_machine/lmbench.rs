@@ -84,7 +84,7 @@ const LMBENCH: &[(&str, Here)] = &[
     ("lat_mem_rd", Result("memory.latency.level", &[DRAM], "")),
     ("tlb", Result("memory.latency.translation", &[], "")),
     ("cache", Result("memory.latency.level_size", &[("level", "L2")], "")),
-    ("line", Absent("the size of a line comes from the kernel")),
+    ("line", Result("memory.shared_line.size", &[], "by two threads that add to words of one line")),
     ("lat_dram_page", Absent(LATER)),
     ("lat_ops", Result("cpu.arithmetic.time", &[("chain", "latency")], "no single precision, no remainder")),
     ("par_ops", Result("cpu.arithmetic.time", &[("chain", "throughput")], "the time of each independent operation")),

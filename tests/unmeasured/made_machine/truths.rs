@@ -94,6 +94,8 @@ const TRUTHS: &[(&str, Truth)] = &[
     }),
     ("file.metadata.time", |made, labels| made.middle("operation", labels)),
     ("memory.map.time", |made, labels| made.middle("operation", labels)),
+    ("memory.shared_line.time", |made, labels| made.middle("operation", labels)),
+    ("memory.shared_line.size", |_, _| Some(64.0)),
     ("memory.latency.level", level),
     ("memory.latency.level_size", |made, labels| {
         let size = match labels.get("level")? {
