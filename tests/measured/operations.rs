@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::Instant;
 
@@ -17,7 +17,7 @@ use nix::sys::stat::{FchmodatFlags, Mode, fchmodat};
 use nix::unistd::{SysconfVar, sysconf};
 use serde_json::Value;
 
-use crate::support::runs::{measuring, result, sysdyno, told};
+use crate::support::runs::{ended, measuring, result, sysdyno, told};
 use crate::support::truth::{self, Judgement};
 use sysdyno::testing::statistics::summary::quantile;
 
@@ -61,6 +61,18 @@ fn map_write_unmap(pages: usize) -> f64 {
         let mut area = MmapMut::map_anon(pages * page).unwrap();
         area.chunks_mut(page).for_each(|page| page[0] = 1);
     })
+}
+
+/// One atomic addition to memory of this thread.
+fn atomic_addition() -> f64 {
+    const EACH: u32 = 100;
+    let word = AtomicU32::new(0);
+    let each = own(|| {
+        (0..EACH).for_each(|_| {
+            word.fetch_add(1, Ordering::Relaxed);
+        });
+    });
+    each / f64::from(EACH)
 }
 
 /// What some work gives while another thread of this process computes.
@@ -169,34 +181,46 @@ fn plain_loops(place: &Path) -> Vec<Own> {
     ]
 }
 
-/// A loop has other code and paths around its operations, and others on the core slow it down to half its pace. A wrong unit or number of
-/// bytes is further away.
-#[test]
-fn operations_cost_what_plain_loops_of_them_take() {
+/// Runs experiments, and compares their results with plain loops before and after the run.
+fn judge_by_loops(what: &str, experiments: &[&str], loops: impl Fn(&Path) -> Vec<Own>) {
     let _alone = measuring();
     let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let mut tries = 0;
-    truth::judged("channels, locks, names and mappings", || {
+    truth::judged(what, || {
         tries += 1;
-        let loops = || plain_loops(tempfile::tempdir_in(place.path()).unwrap().path());
+        let loops = || loops(tempfile::tempdir_in(place.path()).unwrap().path());
         let before = loops();
         let output = place.path().join(format!("run-{tries}"));
-        let words =
-            ["run", "os.channel", "os.poll", "os.lock", "file.metadata", "memory.map", "--quick", "--time", "12s"];
-        let ran = sysdyno(&words)
-            .arg("--no-progress")
+        let ran = sysdyno(&["run", "--quick", "--time", "12s", "--no-progress"])
+            .args(experiments)
             .arg("--scratch")
             .arg(place.path())
             .arg("-o")
             .arg(&output)
             .output()
             .unwrap();
-        assert!(ran.status.success(), "{}", told(&ran));
+        assert!(ended(&ran), "{}", told(&ran));
         let result = result(&output);
         // A neighbour that is there before the run may be gone after it.
         let pairs = before.into_iter().zip(loops());
         let faster = pairs.map(|((metric, labels, one), (.., other))| (metric, labels, one.min(other)));
         faster.collect::<Vec<Own>>().iter().find_map(|own| compared(&result, own).err()).unwrap_or(Judgement::Right)
+    });
+}
+
+/// A loop has other code and paths around its operations, and others on the core slow it down to half its pace. A wrong unit or number of
+/// bytes is further away.
+#[test]
+fn operations_cost_what_plain_loops_of_them_take() {
+    let experiments = ["os.channel", "os.poll", "os.lock", "file.metadata", "memory.map"];
+    judge_by_loops("channels, locks, names and mappings", &experiments, plain_loops);
+}
+
+#[test]
+fn additions_to_separate_lines_cost_what_a_plain_loop_of_them_takes() {
+    judge_by_loops("additions to separate lines", &["memory.shared_line"], |_| {
+        let of = |threads, seconds| ("memory.shared_line.time", vec![("apart", "256"), ("threads", threads)], seconds);
+        vec![of("1", atomic_addition()), of("2", while_a_thread_runs(atomic_addition))]
     });
 }
 

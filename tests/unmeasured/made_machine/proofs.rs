@@ -18,6 +18,7 @@ const ON_REAL_MACHINES: &[(&str, &[&str])] = &[
     ("os.sleep.oversleep", &["sleeps_end_as_much_later_as_the_timer_slack_is_longer"]),
     ("file.metadata.time", &["operations_cost_what_plain_loops_of_them_take"]),
     ("memory.map.time", &["operations_cost_what_plain_loops_of_them_take"]),
+    ("memory.shared_line.time", &["additions_to_separate_lines_cost_what_a_plain_loop_of_them_takes"]),
     ("memory.loaded_latency.time", &["an_idle_load_takes_the_same_in_both_experiments"]),
     ("network.round_trip.time", &["a_delay_is_in_every_round_trip_and_in_the_handshake_once"]),
     ("network.round_trip.net", &["the_peers_residence_is_in_the_gross_figure_and_not_in_the_net_one"]),
