@@ -336,12 +336,24 @@ impl<'a> Operation<'a> {
 
     /// ppoll(2) of some entries, each a descriptor and whether it is the ready one. The answer is the number of ready entries.
     pub fn poll(entries: &[(BorrowedFd<'a>, bool)]) -> Self {
+        Operation::poll_within(entries, std::ptr::null())
+    }
+
+    /// The same with a time limit of zero.
+    pub fn poll_at_once(entries: &[(BorrowedFd<'a>, bool)]) -> Self {
+        static NO_TIME: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        Operation::poll_within(entries, &raw const NO_TIME)
+    }
+
+    /// With a time limit that lives as long as the process, or none.
+    fn poll_within(entries: &[(BorrowedFd<'a>, bool)], limit: *const libc::timespec) -> Self {
         let entry = |(of, _): &(BorrowedFd<'a>, bool)| i64::from(of.as_raw_fd()) | i64::from(libc::POLLIN) << 32;
         let words: Vec<i64> = entries.iter().map(entry).collect();
         let ready = entries.iter().filter(|(_, ready)| *ready).count() as i64;
+        let arguments = [0, words.len() as i64, limit as i64, 0, 0, 0];
         // SAFETY: the kernel reads and writes as many entries of eight bytes as the memory has. The descriptors are open for the
-        // lifetime. Without a time to wait it waits for a ready one, and one is ready.
-        unsafe { Operation::call(libc::SYS_ppoll, [0, words.len() as i64, 0, 0, 0, 0], ready).with_words(0, &words) }
+        // lifetime. It reads the limit, and does not write to one of zero. Without a limit it waits for a ready one, and one is ready.
+        unsafe { Operation::call(libc::SYS_ppoll, arguments, ready).with_words(0, &words) }
     }
 
     /// pselect6(2) of a descriptor that is ready. The answer is 1.

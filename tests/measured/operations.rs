@@ -1,6 +1,7 @@
 //! Published costs of operations in rows, next to plain loops of the same operations.
 
 use std::fs::File;
+use std::hint::black_box;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -66,10 +67,10 @@ fn map_write_unmap(pages: usize) -> f64 {
 /// One atomic addition to memory of this thread.
 fn atomic_addition() -> f64 {
     const EACH: u32 = 100;
-    let word = AtomicU32::new(0);
+    let word = black_box(AtomicU32::new(0));
     let each = own(|| {
         (0..EACH).for_each(|_| {
-            word.fetch_add(1, Ordering::Relaxed);
+            black_box(&word).fetch_add(1, Ordering::Relaxed);
         });
     });
     each / f64::from(EACH)

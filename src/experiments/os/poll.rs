@@ -9,11 +9,12 @@
 //! the clock probes around each batch.
 //!
 //! - **poll**: ppoll(2) of all descriptors.
+//! - **poll_at_once**: the same with a time limit of zero.
 //! - **select**: select(2) of all descriptors, up to 500. The kernel overwrites the set, so each call copies it first.
 //! - **epoll**: epoll_pwait(2) of a set that has all descriptors.
 //!
-//! No call has a time limit, as in a loop that waits for events. The kernel therefore adds the task to the queue of each descriptor before
-//! it finds the ready one, and removes it again (poll and select).
+//! The other calls have no time limit, as in a loop that waits for events. The kernel therefore adds the task to the queue of each
+//! descriptor before it finds the ready one, and removes it again (poll and select). With a limit of zero it does not.
 //!
 //! The label **descriptors** is their number. Each has a separate file. Every answer is checked: one descriptor is ready. The cost per
 //! descriptor is the slope of a line through the costs. The same launch times getppid(2) in the same way, as the lower limit of the gates.
@@ -28,8 +29,6 @@
 //! - The same descriptor in each entry stays in the first cache. Thousands of files do not, and each costs more.
 //! - Between threads, the kernel also counts the users of each file, which costs an atomic instruction. The process here has one thread.
 //! - Sockets cost more than eventfd(2), because a protocol looks at its queues.
-//! - A call with a time limit of zero adds the task to no queue. On an Intel Golden Cove guest, poll of 100 descriptors then took 3.5 µs
-//!   and not 11.2 µs.
 //! - If an early descriptor is ready, those after it have no queue to leave.
 //! - A hard limit on open files (ulimit -Hn) below 1200 can refuse the longest lists.
 //!
@@ -40,7 +39,7 @@
 //! - McVoy & Staelin, USENIX 1996 (lat_select)
 
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
@@ -81,16 +80,18 @@ pub const EXPERIMENT: Experiment = Experiment {
 
 const TIME: &str = "os.poll.time";
 const PER_DESCRIPTOR: &str = "os.poll.per_descriptor";
-const POLL: &str = "poll";
-const SELECT: &str = "select";
+/// A call that asks each descriptor: label, name in sentences, and instructions for each descriptor, as in os.system_call.
+type Asking = (&'static str, &'static str, f64);
+const POLL: Asking = ("poll", "poll", 520.0);
+const AT_ONCE: Asking = ("poll_at_once", "poll that may not wait", 160.0);
+const SELECT: Asking = ("select", "select", 520.0);
 const EPOLL: &str = "epoll";
 /// Open files that all rows need together, with room for those of the launch.
 const MOST_FILES: u64 = 1200;
 /// Hint where descriptors are short.
 const HINT: &str = " (see ulimit -Hn)";
-/// Instructions for a call, for each descriptor, and for a set of epoll(7), as in os.system_call.
+/// Instructions for a call, and for a set of epoll(7).
 const FOR_CALL: f64 = 280.0;
-const FOR_EACH: f64 = 520.0;
 const FOR_SET: f64 = 700.0;
 
 pub(in crate::experiments) static OPERATIONS: Operations = Operations {
@@ -106,6 +107,10 @@ pub(in crate::experiments) static OPERATIONS: Operations = Operations {
         asks(POLL, 10, || poll(10)),
         asks(POLL, 100, || poll(100)),
         asks(POLL, 1000, || poll(1000)),
+        asks(AT_ONCE, 1, || poll_at_once(1)),
+        asks(AT_ONCE, 10, || poll_at_once(10)),
+        asks(AT_ONCE, 100, || poll_at_once(100)),
+        asks(AT_ONCE, 1000, || poll_at_once(1000)),
         row(EPOLL, 1, FOR_SET, || epoll(1)),
         row(EPOLL, 10, FOR_SET, || epoll(10)),
         row(EPOLL, 100, FOR_SET, || epoll(100)),
@@ -116,8 +121,9 @@ pub(in crate::experiments) static OPERATIONS: Operations = Operations {
 };
 
 /// A call that asks each descriptor.
-const fn asks(by: &'static str, descriptors: u64, make: fn() -> io::Result<Operation<'static>>) -> Row {
-    row(by, descriptors, FOR_CALL + FOR_EACH * descriptors as f64, make)
+const fn asks(call: Asking, descriptors: u64, make: fn() -> io::Result<Operation<'static>>) -> Row {
+    let (by, phrase, for_each) = call;
+    Row { phrase, ..row(by, descriptors, FOR_CALL + for_each * descriptors as f64, make) }
 }
 
 const fn row(
@@ -145,10 +151,16 @@ fn counters(descriptors: usize) -> io::Result<Vec<Arc<EventFd>>> {
 }
 
 fn poll(descriptors: usize) -> io::Result<Operation<'static>> {
-    Ok(Operation::on_files(counters(descriptors)?, |all| {
-        let entries = all.iter().enumerate().map(|(index, counter)| (counter.as_fd(), index + 1 == all.len()));
-        Operation::poll(&entries.collect::<Vec<_>>())
-    }))
+    Ok(Operation::on_files(counters(descriptors)?, |all| Operation::poll(&entries(all))))
+}
+
+fn poll_at_once(descriptors: usize) -> io::Result<Operation<'static>> {
+    Ok(Operation::on_files(counters(descriptors)?, |all| Operation::poll_at_once(&entries(all))))
+}
+
+/// Each descriptor, and whether it is ready.
+fn entries(all: &[Arc<EventFd>]) -> Vec<(BorrowedFd<'_>, bool)> {
+    all.iter().enumerate().map(|(index, counter)| (counter.as_fd(), index + 1 == all.len())).collect()
 }
 
 fn select(descriptors: usize) -> io::Result<Operation<'static>> {
@@ -169,8 +181,8 @@ fn each(by: &str) -> Labels {
 }
 
 fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
-    let slopes = [POLL, SELECT].map(|call| {
-        let (work, basis) = super::kernel_work(by, FOR_EACH);
+    let slopes = [POLL, AT_ONCE, SELECT].map(|(call, _, for_each)| {
+        let (work, basis) = super::kernel_work(by, for_each);
         Prediction::of(PER_DESCRIPTOR, each(call), Unit::Nanoseconds).software("ask a descriptor", work, basis)
     });
     OPERATIONS.predict(by).into_iter().chain(slopes).collect()
@@ -178,7 +190,7 @@ fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
 
 fn figures(study: &Study<'_>, findings: &mut Findings) {
     OPERATIONS.figures(study, findings);
-    for by in [POLL, SELECT] {
+    for (by, ..) in [POLL, AT_ONCE, SELECT] {
         let rows = OPERATIONS.rows.iter().filter(|row| row.name == by);
         let points =
             rows.filter_map(|row| row.size).map(|(label, number)| (number as f64, each(by).with(label, number)));
@@ -192,7 +204,7 @@ fn figures(study: &Study<'_>, findings: &mut Findings) {
 }
 
 fn explain(_: &Study<'_>, findings: &mut Findings) {
-    let poll = findings.metric(PER_DESCRIPTOR, &each(POLL)).cloned();
+    let poll = findings.metric(PER_DESCRIPTOR, &each(POLL.0)).cloned();
     let epoll = findings.metric(TIME, &each(EPOLL).with("descriptors", 1000)).cloned();
     let (Some(poll), Some(epoll)) = (poll, epoll) else { return };
     findings.say(format!(

@@ -83,7 +83,7 @@ const TRUTHS: &[(&str, Truth)] = &[
     ("os.channel.time", |made, labels| made.middle("operation", labels)),
     ("os.poll.time", |made, labels| made.middle("operation", labels)),
     ("os.poll.per_descriptor", |made, labels| {
-        let most = if labels.get("by")? == "poll" { 1000.0 } else { 500.0 };
+        let most = if labels.get("by")? == "select" { 500.0 } else { 1000.0 };
         let call = |descriptors: f64| made.calm("operation", &labels.clone().with("descriptors", descriptors));
         Some((call(most)? - call(1.0)?) / (most - 1.0))
     }),
