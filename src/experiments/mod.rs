@@ -51,6 +51,7 @@ pub const TABLE: &[&Experiment] = &[
     &os::channel::EXPERIMENT,
     &os::poll::EXPERIMENT,
     &os::lock::EXPERIMENT,
+    &os::scaling::EXPERIMENT,
     &os::sleep::EXPERIMENT,
     &memory::latency::EXPERIMENT,
     &memory::bandwidth::EXPERIMENT,

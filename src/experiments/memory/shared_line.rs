@@ -94,8 +94,6 @@ const PASS: u64 = 200;
 const WINDOW: f64 = 1_000_000.0;
 /// Batches of the profile for each window.
 const BATCHES_PER_WINDOW: u32 = 2;
-/// Operations for which the time of a window is recorded.
-const NOMINAL: u64 = 100_000;
 /// An operation on a shared line takes this share of that on separate lines, at least.
 const SLACK: f64 = 0.8;
 /// A shared line must cost this many times a separate one before the size of a line can be seen.
@@ -270,14 +268,10 @@ fn measure_team(rig: &mut Rig<'_>, cpus: &[u32], partner: Option<&Rc<Spinner>>) 
     };
     let windows = RefCell::new(Windows::of(&mut team, WINDOW * threads as f64, rig.ticks(1e9)));
     let most = (rig.batches() / BATCHES_PER_WINDOW).max(2);
+    let check = || data.check();
     let workload = |(job, &of): (usize, &Job)| {
-        let (windows, data) = (&windows, Arc::clone(&data));
-        let work = move |_| {
-            let timed = windows.borrow_mut().timed(job, NOMINAL * threads as u64)?;
-            data.check().map(|()| timed)
-        };
-        let workload = Workload::self_timed(OPERATION, labels(of, threads), NOMINAL, work);
-        let workload = workload.sized(Sizing::Exactly(1)).unclocked().waiting().at_most(most);
+        let workload = Windows::of_each_member(&windows, job, threads, &check);
+        let workload = workload.named(OPERATION, labels(of, threads)).at_most(most);
         match partner {
             Some(partner) => workload.across(partner),
             None => workload,

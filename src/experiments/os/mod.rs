@@ -9,6 +9,7 @@ pub mod operation;
 pub mod poll;
 pub mod process_creation;
 pub mod row;
+pub mod scaling;
 pub mod signal;
 pub mod sleep;
 pub mod sweep;

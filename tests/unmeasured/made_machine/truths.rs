@@ -88,6 +88,7 @@ const TRUTHS: &[(&str, Truth)] = &[
         Some((call(most)? - call(1.0)?) / (most - 1.0))
     }),
     ("os.lock.time", |made, labels| made.middle("operation", labels)),
+    ("os.scaling.time", |made, labels| made.middle("operation", labels)),
     ("os.sleep.oversleep", |made, labels| {
         let requested: f64 = labels.get("requested")?.parse().ok()?;
         Some(made.at(quantile(labels)?, "sleep", &labels.without("quantile"))? - requested)

@@ -1,0 +1,335 @@
+//! # Question
+//!
+//! How many threads can make a system call at the same time before they wait for each other in the kernel?
+//!
+//! # Method
+//!
+//! Threads of one process on separate CPUs, first one for each core, make the same call without pause for 1 ms per thread. The
+//! time of an operation is the time in which all of them worked, times the threads, divided by the operations of all. It is what one
+//! thread pays. A call that scales costs the same with any number of threads.
+//!
+//! - **getppid**: a call that takes no lock (os.system_call).
+//! - **open_close**: open and close a device that all threads open (os.system_call).
+//! - **pipe**: one byte through a pipe that only this thread uses (os.channel).
+//! - **file_lock**: flock(2) of a file that only this thread uses, and its release (os.lock).
+//! - **map_write_unmap**: map a page, write it and unmap it, in the address space of all threads (memory.map).
+//!
+//! Each thread runs the operation in a loop without other work, from code at drawn places, and the answers are checked. The numbers
+//! of threads are the powers of two and all CPUs. A window is repeated if a thread waited for its CPU, was stopped by the host,
+//! or worked alone for more than 2 % of it.
+//!
+//! # Prediction
+//!
+//! One thread pays what the same operation costs in ordinary work, or less. More threads pay at least that. At most they stand in one
+//! line, and each pays for all.
+//!
+//! # What could fool us
+//!
+//! - Threads share one table of files and one address space. Processes share neither, and scale better with files and mappings.
+//! - Two threads of one core share its execution units, so both become slower without any lock.
+//! - The clock of a core can fall when the others work.
+//! - A process of one thread skips the counts of users of a file. Two threads therefore cost more even where they do not meet.
+//!
+//! # References
+//!
+//! - Boyd-Wickizer et al., OSDI 2010 (scalability of Linux)
+//! - Clements et al., SOSP 2013 (scalable commutativity)
+//! - will-it-scale (getppid1, open1, pipe1, lock1, page_fault1)
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use super::{channel, lock, system_call};
+use crate::experiments::constants::KERNEL_ROUND_TRIP;
+use crate::experiments::figure_name::FigureName;
+use crate::experiments::memory::footprint;
+use crate::experiments::memory::map;
+use crate::experiments::memory::streams::team_sizes;
+use crate::experiments::os::row::Row;
+use crate::experiments::prelude::*;
+use crate::results::wording::capital;
+use crate::rig::sampler::Expected;
+use crate::rig::team::{Pass, Team, Windows};
+use crate::sys::placed::{Around, PlacedLoop};
+use crate::sys::process;
+use crate::sys::spinner::{Duty, Spinner};
+
+/// The row of the table.
+pub const EXPERIMENT: Experiment = Experiment {
+    id: "os.scaling",
+    title: "System calls of several threads",
+    measures: "system calls by the number of threads that make them",
+    words: &["scalability", "parallel"],
+    method_version: 1,
+    precision: Precision { target: 0.1, between: 0.08, busy: 0.1 },
+    source: heading!("scaling.rs"),
+    uses: &["cpu.cycle_time", "os.system_call.time", "os.channel.time", "os.lock.time"],
+    constants: CONSTANTS,
+    rules: RULES,
+    publishes: &[Publication::cost(TIME, Unit::Nanoseconds, "one operation of a thread, while all threads make them")
+        .in_summary_where(|labels| labels.get("threads") != Some("1"))],
+    seconds: |_| 0.2,
+    time_out: 30.0,
+    predict,
+    measure,
+    figures,
+    explain,
+    ..Experiment::DEFAULT
+};
+
+const TIME: &str = "os.scaling.time";
+/// Series of the operations.
+const OPERATION: &str = "operation";
+/// Nanoseconds of a window for each thread.
+const WINDOW: f64 = 1_000_000.0;
+/// Seconds between two readings of the clock, about.
+const PASS: f64 = 10e-6;
+/// Operations of the trial that gives their number between two readings.
+const TRIAL: u64 = 20;
+/// Batches of the profile for each window.
+const BATCHES_PER_WINDOW: u32 = 2;
+/// Several threads take this share of the time of one, at least.
+const SLACK: f64 = 0.9;
+/// A call scales while a thread pays at most this many times what one alone pays.
+const SCALES: f64 = 1.25;
+
+constants! {
+    /// An operation in a loop, in units of its cost in ordinary work.
+    IN_LOOP = 0.85 in 0.5 ..= 1.25 "times", "predictors and caches know the path, see os.system_call after=same_call";
+    /// What a further thread adds for each, in units of the cost of one.
+    FURTHER = 0.1 in 0.0 ..= 1.0 "times", "Boyd-Wickizer, OSDI 2010: from nothing without shared data to one line of all threads";
+}
+
+rules! {
+    NOT_FASTER: "G20" Noisy "`os.scaling.time`", "several threads pay at least {} times what one alone pays", plain(SLACK);
+}
+
+/// An operation of another experiment.
+struct ScaledOperation {
+    what: &'static str,
+    row: fn() -> Option<&'static Row>,
+    /// Its cost for one task, in ordinary work.
+    alone: FigureName,
+}
+
+const OPERATIONS: [ScaledOperation; 5] = [
+    ScaledOperation {
+        what: "getppid",
+        row: || named(&system_call::CALLS, "getppid", None),
+        alone: FigureName::of("os.system_call.time call=getppid"),
+    },
+    ScaledOperation {
+        what: "open_close",
+        row: || named(&system_call::CALLS, "open_close", None),
+        alone: FigureName::of("os.system_call.time call=open_close"),
+    },
+    ScaledOperation {
+        what: "pipe",
+        row: || named(channel::OPERATIONS.rows, "pipe", Some(1)),
+        alone: FigureName::of("os.channel.time through=pipe bytes=1"),
+    },
+    ScaledOperation {
+        what: "file_lock",
+        row: || named(lock::OPERATIONS.rows, "file_lock", None),
+        alone: FigureName::of("os.lock.time what=file_lock"),
+    },
+    ScaledOperation {
+        what: "map_write_unmap",
+        row: || named(map::OPERATIONS.rows, "map_write_unmap", Some(1)),
+        alone: FigureName::of("memory.map.time what=map_write_unmap pages=1 other_threads=0"),
+    },
+];
+
+/// The row with a name and a size.
+fn named(rows: &'static [Row], name: &str, size: Option<u64>) -> Option<&'static Row> {
+    rows.iter().find(|row| row.name == name && row.size.map(|(_, size)| size) == size)
+}
+
+fn labels(what: &str, threads: usize) -> Labels {
+    Labels::of([("what", what)]).with("threads", threads)
+}
+
+/// Numbers of threads.
+fn sizes(setup: &Setup) -> Vec<usize> {
+    [1].into_iter().chain(team_sizes(footprint::cpus_of(setup).len())).collect()
+}
+
+fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
+    let product = |one: (f64, f64, f64), other: (f64, f64, f64)| (one.0 * other.0, one.1 * other.1, one.2 * other.2);
+    let mut predictions = Vec::new();
+    for operation in &OPERATIONS {
+        let Some(row) = (operation.row)() else { continue };
+        for threads in sizes(by.setup) {
+            let more = FURTHER.times((threads - 1) as f64);
+            let waiting = product(IN_LOOP.times(1.0), (1.0 + more.0, 1.0 + more.1, 1.0 + more.2));
+            let prediction = Prediction::of(TIME, labels(operation.what, threads), Unit::Nanoseconds);
+            predictions.push(if let Some(alone) = operation.alone.find(by.known) {
+                let basis =
+                    Basis::metric(&format!("{}, {}, {}", alone.name, IN_LOOP.basis().text(), FURTHER.basis().text()));
+                prediction.software(
+                    "the operation of one thread",
+                    product((alone.value, alone.value, alone.value), waiting),
+                    basis,
+                )
+            } else {
+                let entries = CycleTime::known(by).of(KERNEL_ROUND_TRIP.times(row.entries));
+                let (work, pace) = super::kernel_work(by, row.instructions);
+                let entered =
+                    prediction.hardware("entering the kernel", product(entries, waiting), KERNEL_ROUND_TRIP.basis());
+                entered.software(row.what, product(work, waiting), pace)
+            });
+        }
+    }
+    predictions
+}
+
+fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
+    let mut usable = Vec::new();
+    for operation in &OPERATIONS {
+        let Some(row) = (operation.row)() else { continue };
+        match row.usable(process::is_filtered(), None) {
+            Ok(_) => usable.push((operation.what, row)),
+            Err(reason) => rig.unavailable(TIME, &Labels::of([("what", operation.what)]), &reason),
+        }
+    }
+    let cpus = footprint::cpus_of(rig.setup());
+    // A host can move either CPU of a pair. Before any team, because only a task without threads is copied whole.
+    let partner = cpus.get(1).and_then(|&other| Spinner::new(other, Duty::Answer).ok()).map(Rc::new);
+    for threads in sizes(rig.setup()) {
+        let partner = partner.as_ref().filter(|_| threads == 2);
+        measure_team(rig, &cpus[..threads], &usable, partner)?;
+    }
+    Ok(())
+}
+
+fn measure_team(
+    rig: &mut Rig<'_>,
+    cpus: &[u32],
+    usable: &[(&'static str, &'static Row)],
+    partner: Option<&Rc<Spinner>>,
+) -> Result<(), Problem> {
+    let threads = cpus.len();
+    let failed = Arc::new(AtomicBool::new(false));
+    let equip = {
+        let (rows, failed, seed) = (usable.to_vec(), Arc::clone(&failed), rig.random().u64(..));
+        move |thread: usize| equip(&rows, seed.wrapping_add(thread as u64), &failed)
+    };
+    let mut team = match Team::with_caller(cpus, rig.source()?, equip) {
+        Ok(team) => team,
+        Err(reason) => {
+            rig.unavailable(TIME, &Labels::none().with("threads", threads), &reason);
+            return Ok(());
+        }
+    };
+    let windows = RefCell::new(Windows::of(&mut team, WINDOW * threads as f64, rig.ticks(1e9)));
+    let most = (rig.batches() / BATCHES_PER_WINDOW).max(2);
+    let check = || {
+        if failed.load(Ordering::Acquire) { Err("an answer differs from the expected one".to_owned()) } else { Ok(()) }
+    };
+    let workload = |(job, (what, row)): (usize, &(&'static str, &'static Row))| {
+        let faults = Expected { faults: row.faults.is_some(), ..Expected::default() };
+        let workload = Windows::of_each_member(&windows, job, threads, &check);
+        let workload = workload.named(OPERATION, labels(what, threads)).at_most(most).expecting(faults);
+        match partner {
+            Some(partner) => workload.across(partner),
+            None => workload,
+        }
+    };
+    rig.sample(usable.iter().enumerate().map(workload).collect())?;
+    rig.remark(&format!("repeated.{threads}"), &windows.borrow().repeated());
+    Ok(())
+}
+
+/// The loops of a thread, which makes its files itself.
+fn equip(rows: &[(&'static str, &'static Row)], seed: u64, failed: &Arc<AtomicBool>) -> Result<Pass, String> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut loops = Vec::new();
+    for (_, row) in rows {
+        let made = row.usable(false, None)?;
+        let mut placed = PlacedLoop::draw(&mut random, made, Around::Nothing, 1).map_err(|error| error.to_string())?;
+        placed.run(TRIAL)?;
+        let began = Instant::now();
+        placed.run(TRIAL)?;
+        let each = began.elapsed().as_secs_f64() / TRIAL as f64;
+        loops.push((placed, ((PASS / each) as u64).max(1), row.operations));
+    }
+    let failed = Arc::clone(failed);
+    Ok(Box::new(move |job| {
+        let (placed, turns, operations) = &mut loops[job];
+        if placed.run(*turns).is_err() {
+            failed.store(true, Ordering::Release);
+        }
+        *turns * *operations
+    }))
+}
+
+fn figures(study: &Study<'_>, findings: &mut Findings) {
+    for operation in &OPERATIONS {
+        let median = |threads: usize| {
+            study.sample(OPERATION, &labels(operation.what, threads)).as_ref().and_then(Estimate::median)
+        };
+        let alone = median(1);
+        let mut points = Vec::new();
+        for threads in sizes(study.setup) {
+            let Some(estimate) = median(threads) else { continue };
+            let least = alone.as_ref().filter(|_| threads > 1).map(|alone| {
+                Gate::at_least(&NOT_FASTER, estimate.named("{}"), alone.value * SLACK)
+                    .because("one thread alone".to_owned())
+            });
+            points.push([threads as f64, estimate.value, estimate.interval[0], estimate.interval[1]]);
+            findings.publish(study, Figure::batches(TIME, labels(operation.what, threads), &estimate).gates(least));
+        }
+        if points.len() > 1 {
+            findings.curves.push(Curve {
+                name: "os.scaling.by_threads".to_owned(),
+                labels: Labels::of([("what", operation.what)]),
+                words: BTreeMap::new(),
+                x: Axis { label: "threads, each on a separate CPU".to_owned(), unit: Unit::One },
+                y: Axis { label: "time of an operation of a thread".to_owned(), unit: Unit::Nanoseconds },
+                points,
+            });
+        }
+    }
+}
+
+fn explain(study: &Study<'_>, findings: &mut Findings) {
+    for operation in &OPERATIONS {
+        let time = |threads: usize| findings.metric(TIME, &labels(operation.what, threads)).cloned();
+        let Some(alone) = time(1) else { continue };
+        let costs: Vec<(usize, Metric)> =
+            sizes(study.setup).into_iter().skip(1).filter_map(|threads| Some((threads, time(threads)?))).collect();
+        let Some((most, last)) = costs.last() else { continue };
+        let scales = costs.iter().take_while(|(_, cost)| cost.value <= SCALES * alone.value).last();
+        let phrase = (operation.row)().map_or(operation.what, |row| row.phrase);
+        findings.say(match scales {
+            Some((up_to, _)) if up_to == most => format!("{} scales to {most} threads.", capital(phrase)),
+            Some((up_to, _)) => {
+                format!("{} scales to {up_to} threads. With {most} each pays {}.", capital(phrase), last.shown())
+            }
+            None => format!(
+                "{} does not scale. With {most} threads each pays {}, and one alone {}.",
+                capital(phrase),
+                last.shown(),
+                alone.shown()
+            ),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_operation_is_a_row_of_another_experiment() {
+        for operation in &OPERATIONS {
+            let row = (operation.row)().unwrap_or_else(|| panic!("{}", operation.what));
+            assert_eq!(row.name, operation.what);
+            assert!(row.usable(false, None).is_ok(), "{}", operation.what);
+        }
+    }
+}
