@@ -45,6 +45,7 @@ pub const TABLE: &[&Experiment] = &[
     &cpu::sharing::EXPERIMENT,
     &os::system_call::EXPERIMENT,
     &os::process_creation::EXPERIMENT,
+    &os::container::EXPERIMENT,
     &os::thread_creation::EXPERIMENT,
     &os::context_switch::EXPERIMENT,
     &os::signal::EXPERIMENT,

@@ -24,6 +24,7 @@ const METRICS: &[(&str, &str)] = &[
     ("os.system_call.service", "system call without kernel entry"),
     ("os.process_creation.time", "process"),
     ("os.process_creation.per_page", "fork, each resident page"),
+    ("os.container.time", "process of a container"),
     ("os.thread_creation.time", "thread"),
     ("os.context_switch.time", "context switch"),
     ("os.context_switch.net", "context switch without its system calls"),

@@ -50,11 +50,37 @@ fn made(answer: i64) -> std::io::Result<Child> {
     }
 }
 
+/// Namespaces that a child gets for itself (namespaces(7)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Namespaces(libc::c_int);
+
+impl Namespaces {
+    pub const NONE: Namespaces = Namespaces(0);
+    pub const PROCESSES: Namespaces = Namespaces(libc::CLONE_NEWPID);
+    pub const MOUNTS: Namespaces = Namespaces(libc::CLONE_NEWNS);
+    pub const NETWORK: Namespaces = Namespaces(libc::CLONE_NEWNET);
+    pub const USERS: Namespaces = Namespaces(libc::CLONE_NEWUSER);
+    pub const IPC: Namespaces = Namespaces(libc::CLONE_NEWIPC);
+    pub const NAMES: Namespaces = Namespaces(libc::CLONE_NEWUTS);
+
+    /// These and others.
+    #[must_use]
+    pub const fn and(self, other: Namespaces) -> Namespaces {
+        Namespaces(self.0 | other.0)
+    }
+}
+
 /// A child with a copy of this process's memory: what fork(2) does, without the C library's handlers.
 #[inline(always)]
 pub fn fork(task: Task<'_>) -> std::io::Result<Child> {
+    fork_into(task, Namespaces::NONE)
+}
+
+/// The same in new namespaces, which end with the child.
+#[inline(always)]
+pub fn fork_into(task: Task<'_>, new: Namespaces) -> std::io::Result<Child> {
     // SAFETY: the child has a copy of this memory, so every pointer in the task stays valid in it; it never returns here.
-    made(unsafe { arch::clone_child(i64::from(libc::SIGCHLD), &task.raw()) })
+    made(unsafe { arch::clone_child(i64::from(libc::SIGCHLD | new.0), &task.raw()) })
 }
 
 /// A child that borrows this process's memory until it leaves or executes an image: what vfork(2) does.
@@ -296,6 +322,29 @@ mod tests {
         assert_eq!(fork(Task { image: Some(&image), ..Task::default() }).unwrap().reap().unwrap(), 127);
         assert_eq!(vfork(Task { image: Some(&image), ..Task::default() }).unwrap().reap().unwrap(), 127);
         assert!(spawn(&image).is_err());
+    }
+
+    #[test]
+    fn a_child_has_the_new_namespaces_and_no_others() {
+        let all = [
+            ("pid", Namespaces::PROCESSES),
+            ("mnt", Namespaces::MOUNTS),
+            ("net", Namespaces::NETWORK),
+            ("user", Namespaces::USERS),
+            ("ipc", Namespaces::IPC),
+            ("uts", Namespaces::NAMES),
+        ];
+        let nap = libc::timespec { tv_sec: 10, tv_nsec: 0 };
+        for (name, new) in all {
+            // Without privileges the kernel refuses some or all of them.
+            let Ok(child) = fork_into(Task { nap: Some(&nap), ..Task::default() }, new) else { continue };
+            let link = |process: &str, of: &str| std::fs::read_link(format!("/proc/{process}/ns/{of}"));
+            let number = child.number.to_string();
+            let differ: Vec<&str> =
+                all.iter().map(|(of, _)| *of).filter(|of| link(&number, of).ok() != link("self", of).ok()).collect();
+            child.kill().unwrap();
+            assert_eq!(differ, [name]);
+        }
     }
 
     #[test]

@@ -37,6 +37,7 @@ const PROMISED: &[(&str, Unit, &[&str])] = &[
     ("os.system_call.time", Unit::Nanoseconds, &["call"]),
     ("os.process_creation.time", Unit::Nanoseconds, &["how", "resident"]),
     ("os.process_creation.per_page", Unit::Nanoseconds, &["how"]),
+    ("os.container.time", Unit::Nanoseconds, &["new"]),
     ("os.thread_creation.time", Unit::Nanoseconds, &["how"]),
     ("os.context_switch.time", Unit::Nanoseconds, &["between", "placement", "through"]),
     ("os.context_switch.net", Unit::Nanoseconds, &["between", "placement", "through"]),

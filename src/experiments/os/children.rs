@@ -4,7 +4,7 @@ use crate::experiments::prelude::*;
 use crate::results::wording::launches;
 
 rules! {
-    REAPED: "G26" Hard "`os.process_creation.time`",
+    REAPED: "G26" Hard "`os.process_creation.time`, `os.container.time`",
         "every child was reaped with the expected status, and no launch had other children at its end";
 }
 

@@ -3,6 +3,7 @@
 
 pub mod channel;
 pub mod children;
+pub mod container;
 pub mod context_switch;
 pub mod lock;
 pub mod operation;

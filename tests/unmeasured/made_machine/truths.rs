@@ -68,6 +68,7 @@ const TRUTHS: &[(&str, Truth)] = &[
         let points = mebibytes.map(|bytes| Some((bytes / 4096.0, child(bytes)?, 1.0)));
         Some(line(&points.into_iter().collect::<Option<Vec<_>>>()?)?.slope)
     }),
+    ("os.container.time", |made, labels| made.calm("child", labels)),
     ("os.thread_creation.time", |made, labels| made.calm("thread", labels)),
     ("os.context_switch.time", |made, labels| {
         if labels.get("placement")? == "same_cpu" { made.middle("hop", labels) } else { made.calm("hop", labels) }

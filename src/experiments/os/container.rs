@@ -1,0 +1,238 @@
+//! # Question
+//!
+//! What does a new process cost if it also gets namespaces, as the first process of a container does?
+//!
+//! # Method
+//!
+//! sysdyno creates one child at a time with clone(2) in new namespaces. The child exits at once. The time is until it has been
+//! reaped, as fork_wait in os.process_creation. The label **new** names the namespaces:
+//!
+//! - **pid**, **mount**, **network**, **ipc**, **user**: one kind.
+//! - **container**: pid, mount, network, ipc and host name together, as a container of a privileged engine has them.
+//! - **rootless_container**: the same and user, which needs no privileges where the kernel allows it.
+//!
+//! Children are measured in blocks, as in os.process_creation. The same launch creates children without new namespaces, as the lower
+//! limit. Every child is reaped and its exit status checked. The namespaces end with their child, and nothing else is made.
+//!
+//! # Prediction
+//!
+//! A child of a small parent as measured in this run (os.process_creation). For each namespace a constant.
+//!
+//! # What could fool us
+//!
+//! - A container engine also makes file systems, control groups and network devices, and starts helper programs. That takes tens
+//!   to hundreds of milliseconds. This is the part of the kernel.
+//! - The kernel removes a network namespace after its last process has ended, in the background. The cost of that is on another
+//!   task, and slows the next child if many end at once.
+//! - A mount namespace copies each mount of the parent. A host with hundreds of mounts pays more.
+//! - Without privileges only a user namespace can be made, and some distributions refuse that too.
+//!
+//! # References
+//!
+//! - namespaces(7), clone(2), user_namespaces(7)
+//! - Linux kernel/nsproxy.c, net/core/net_namespace.c, fs/namespace.c
+//! - Oakes et al., USENIX ATC 2018 (cost of containers)
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use super::children;
+use crate::experiments::constants::Constant;
+use crate::experiments::figure_name::FigureName;
+use crate::experiments::prelude::*;
+use crate::rig::sampler::Expected;
+use crate::sys::child::{self, Ledger, Namespaces, STATUS, Task};
+use crate::sys::process::{self, Trial};
+
+/// The row of the table.
+pub const EXPERIMENT: Experiment = Experiment {
+    id: "os.container",
+    title: "Containers",
+    measures: "a process in new namespaces",
+    words: &["namespaces", "containers"],
+    method_version: 1,
+    precision: Precision { target: 0.25, between: 0.2, busy: 0.25 },
+    source: heading!("container.rs"),
+    uses: &["os.process_creation.time"],
+    words_of: |key, value| {
+        if key != "new" {
+            return None;
+        }
+        KINDS.iter().find(|kind| kind.new == value).map(|kind| kind.phrase)
+    },
+    constants: CONSTANTS,
+    rules: RULES,
+    publishes: &[
+        Publication::cost(TIME, Unit::Nanoseconds, "one child in new namespaces, until it is reaped").in_summary()
+    ],
+    seconds: |_| 0.3,
+    time_out: 30.0,
+    predict,
+    measure,
+    figures,
+    explain,
+    ..Experiment::DEFAULT
+};
+
+const TIME: &str = "os.container.time";
+/// Series of the children.
+const CHILD: &str = "child";
+/// Most children of each kind in a launch.
+const MOST: u32 = 8;
+/// A child in new namespaces takes this share of the time of another, at least.
+const SLACK: f64 = 0.9;
+/// A child without new namespaces.
+const PLAIN: FigureName = FigureName::of("os.process_creation.time how=fork_wait resident=0 child=same_cpu");
+
+constants! {
+    /// A small child, where this run has none.
+    CHILD_BASE = 80_000.0 in 20_000.0 ..= 400_000.0 "ns", "Linux kernel/fork.c: a copy of a small address space";
+    /// A number space of processes, with its allocator and its first process.
+    PID_SPACE = 15_000.0 in 1_000.0 ..= 100_000.0 "ns", "Linux kernel/pid_namespace.c: a table, a cache of objects, and its removal";
+    /// A copy of the tree of mounts.
+    MOUNT_TREE = 60_000.0 in 5_000.0 ..= 1_000_000.0 "ns", "Linux fs/namespace.c: 1 to 3 µs for each mount, and 20 to 300 mounts";
+    /// A network stack with its loopback device and tables.
+    NETWORK_STACK = 400_000.0 in 50_000.0 ..= 10_000_000.0 "ns",
+        "Oakes, USENIX ATC 2018: milliseconds, and a queue of stacks to be removed makes them longer";
+    /// Message queues and semaphores of a namespace, with a mount for the queues.
+    IPC_SPACE = 30_000.0 in 3_000.0 ..= 500_000.0 "ns", "Linux ipc/namespace.c: three tables and a mount";
+    /// A space of users.
+    USER_SPACE = 15_000.0 in 1_000.0 ..= 200_000.0 "ns", "Linux kernel/user_namespace.c: counters and two sets of keys";
+}
+
+rules! {
+    NOT_CHEAPER: "G20" Noisy "`os.container.time`", "at least {} times as long as a child without new namespaces", plain(SLACK);
+}
+
+/// What a child gets.
+struct Kind {
+    new: &'static str,
+    phrase: &'static str,
+    namespaces: Namespaces,
+    /// What it costs in addition to a child.
+    parts: &'static [(&'static str, Constant)],
+}
+
+const PID: (&str, Constant) = ("processes", PID_SPACE);
+const MOUNT: (&str, Constant) = ("mounts", MOUNT_TREE);
+const NETWORK: (&str, Constant) = ("network", NETWORK_STACK);
+const IPC: (&str, Constant) = ("message queues", IPC_SPACE);
+const USER: (&str, Constant) = ("users", USER_SPACE);
+const ALL: Namespaces =
+    Namespaces::PROCESSES.and(Namespaces::MOUNTS).and(Namespaces::NETWORK).and(Namespaces::IPC).and(Namespaces::NAMES);
+
+const KINDS: [Kind; 7] = [
+    kind("pid", "new process numbers", Namespaces::PROCESSES, &[PID]),
+    kind("mount", "new mounts", Namespaces::MOUNTS, &[MOUNT]),
+    kind("network", "new network", Namespaces::NETWORK, &[NETWORK]),
+    kind("ipc", "new message queues", Namespaces::IPC, &[IPC]),
+    kind("user", "new users", Namespaces::USERS, &[USER]),
+    kind("container", "all but users", ALL, &[PID, MOUNT, NETWORK, IPC]),
+    kind("rootless_container", "all with users", ALL.and(Namespaces::USERS), &[PID, MOUNT, NETWORK, IPC, USER]),
+];
+
+const fn kind(
+    new: &'static str,
+    phrase: &'static str,
+    namespaces: Namespaces,
+    parts: &'static [(&'static str, Constant)],
+) -> Kind {
+    Kind { new, phrase, namespaces, parts }
+}
+
+fn labels(new: &str) -> Labels {
+    Labels::of([("new", new)])
+}
+
+fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
+    let (child, basis) = match PLAIN.find(by.known) {
+        Some(plain) => (
+            (plain.value, plain.value * 0.85, plain.value * 1.3),
+            Basis::metric("os.process_creation.time how=fork_wait"),
+        ),
+        None => (CHILD_BASE.times(1.0), CHILD_BASE.basis()),
+    };
+    let of = |kind: &Kind| {
+        let prediction = Prediction::of(TIME, labels(kind.new), Unit::Nanoseconds);
+        let prediction = prediction.software("a child that exits at once", child, basis.clone());
+        kind.parts.iter().fold(prediction, |prediction, (what, constant)| {
+            prediction.software(&format!("namespace of {what}"), constant.times(1.0), constant.basis())
+        })
+    };
+    KINDS.iter().map(of).collect()
+}
+
+/// Whether a child can be made in such namespaces, or why not.
+fn usable(namespaces: Namespaces) -> Result<(), String> {
+    let works = || child::fork_into(Task::default(), namespaces).is_ok_and(|child| child.reap() == Ok(STATUS));
+    if process::is_filtered() {
+        match process::try_in_child(works) {
+            Ok(Trial::Worked) => return Ok(()),
+            Ok(Trial::Killed(signal)) => {
+                return Err(format!("a system-call filter kills a process that makes it ({signal})"));
+            }
+            Ok(Trial::Refused) => {}
+            Err(error) => return Err(format!("cannot try it in a child process: {error}")),
+        }
+    }
+    let child = child::fork_into(Task::default(), namespaces)
+        .map_err(|error| format!("the kernel refuses such a child: {error}. Root may make it, and the kernel limits its number (/proc/sys/user)"))?;
+    child.reap().map(|_| ())
+}
+
+fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
+    let books: RefCell<Vec<(Labels, Rc<Ledger>)>> = RefCell::default();
+    let workload = |labels: Labels, namespaces: Namespaces| {
+        let book = Rc::new(Ledger::default());
+        books.borrow_mut().push((labels.clone(), Rc::clone(&book)));
+        let make = move |_| book.reap(book.enter(child::fork_into(Task::default(), namespaces))?, STATUS);
+        Workload::of(CHILD, labels, 1, make)
+            .sized(Sizing::Exactly(1))
+            .expecting(Expected { faults: true, ..Expected::default() })
+            .at_most(MOST)
+    };
+    let mut workloads = Vec::new();
+    for kind in &KINDS {
+        match usable(kind.namespaces) {
+            Ok(()) => workloads.push(workload(labels(kind.new), kind.namespaces)),
+            Err(reason) => rig.unavailable(TIME, &labels(kind.new), &reason),
+        }
+    }
+    if workloads.is_empty() {
+        return Ok(());
+    }
+    workloads.insert(0, workload(Labels::none(), Namespaces::NONE));
+    rig.sample_in_blocks(workloads)?;
+    if child::some_left() {
+        rig.remark(children::LEFT, &"some children were not reaped");
+    }
+    books
+        .take()
+        .into_iter()
+        .try_for_each(|(labels, book)| rig.record(children::SERIES, labels, Unit::One, book.counts()))
+}
+
+fn figures(study: &Study<'_>, findings: &mut Findings) {
+    let estimate = |labels: &Labels| study.sample(CHILD, labels).as_ref().and_then(Estimate::undisturbed);
+    let plain = estimate(&Labels::none());
+    for kind in &KINDS {
+        let labels = labels(kind.new);
+        let Some(found) = estimate(&labels) else { continue };
+        let least = plain.iter().filter(|plain| plain.unit == found.unit).map(|plain| {
+            let least = Gate::at_least(&NOT_CHEAPER, found.named("{}"), plain.value * SLACK);
+            least.because("a child without new namespaces")
+        });
+        let own = least.chain([children::gate(study, &labels)]).collect::<Vec<_>>();
+        findings.publish(study, Figure::batches(TIME, labels, &found).gates(own));
+    }
+}
+
+fn explain(_: &Study<'_>, findings: &mut Findings) {
+    let time = |new: &str| findings.metric(TIME, &labels(new)).cloned();
+    let (Some(all), Some(network)) = (time("container"), time("network")) else { return };
+    findings.say(format!(
+        "The namespaces of a container and its first process cost {}. With a new network alone it is {}.",
+        all.shown(),
+        network.shown()
+    ));
+}
