@@ -15,6 +15,7 @@
 //! its CPU would have to take that from it. In a team that works next to the calling thread, all members are others.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -114,13 +115,14 @@ pub struct Windows<'t> {
     /// Length of a window in ticks.
     ticks: f64,
     hertz: f64,
-    repeated: u32,
+    /// Why windows were repeated, and how many.
+    repeated: BTreeMap<&'static str, u32>,
 }
 
 impl<'t> Windows<'t> {
     /// Windows of this many nanoseconds, with a clock of this rate.
     pub fn of(team: &'t mut Team, nanoseconds: f64, hertz: f64) -> Self {
-        Windows { team, ticks: nanoseconds * hertz / 1e9, hertz, repeated: 0 }
+        Windows { team, ticks: nanoseconds * hertz / 1e9, hertz, repeated: BTreeMap::new() }
     }
 
     /// The time in which all members together do a number of bytes of a job, by a window that is repeated if it is disturbed.
@@ -131,10 +133,8 @@ impl<'t> Windows<'t> {
     pub fn timed(&mut self, job: usize, bytes: u64) -> Result<Timed, String> {
         let mut found = self.team.window(job, self.ticks, self.hertz)?;
         for _ in 0..REPEATS {
-            if found.disturbed.is_none() {
-                break;
-            }
-            self.repeated += 1;
+            let Some(why) = found.disturbed else { break };
+            *self.repeated.entry(why).or_default() += 1;
             found = self.team.window(job, self.ticks, self.hertz)?;
         }
         let ticks = (found.ticks * bytes as f64 / found.bytes) as i64;
@@ -160,9 +160,10 @@ impl<'t> Windows<'t> {
         Workload::self_timed("", Labels::none(), NOMINAL, work).sized(Sizing::Exactly(1)).unclocked().waiting()
     }
 
-    /// How many windows were repeated.
-    pub fn repeated(&self) -> u32 {
-        self.repeated
+    /// How many windows were repeated, with the reasons.
+    pub fn repeated(&self) -> String {
+        let reasons = self.repeated.iter().map(|(why, number)| format!("{number} ({why})"));
+        if self.repeated.is_empty() { "0".to_owned() } else { reasons.collect::<Vec<_>>().join(", ") }
     }
 }
 
