@@ -39,6 +39,9 @@ const DISTURBED: f64 = 0.02;
 /// hypervisor that takes the CPU away leaves such a gap, and the kernel of the guest does not see it.
 const STOPPED: f64 = 1.5;
 
+/// Why a window is disturbed in which a member was stopped.
+const WAS_STOPPED: &str = "a thread was stopped for a while";
+
 /// Readings of the clock that are kept for one turn are at least this share of it apart.
 const READINGS: i64 = 4096;
 
@@ -115,6 +118,8 @@ pub struct Windows<'t> {
     /// Length of a window in ticks.
     ticks: f64,
     hertz: f64,
+    /// Whether members wait for each other: then one that makes no progress is no disturbance.
+    waits: bool,
     /// Why windows were repeated, and how many.
     repeated: BTreeMap<&'static str, u32>,
 }
@@ -122,7 +127,19 @@ pub struct Windows<'t> {
 impl<'t> Windows<'t> {
     /// Windows of this many nanoseconds, with a clock of this rate.
     pub fn of(team: &'t mut Team, nanoseconds: f64, hertz: f64) -> Self {
-        Windows { team, ticks: nanoseconds * hertz / 1e9, hertz, repeated: BTreeMap::new() }
+        Windows { team, ticks: nanoseconds * hertz / 1e9, hertz, waits: false, repeated: BTreeMap::new() }
+    }
+
+    /// Of members that wait for each other.
+    #[must_use]
+    pub fn waiting(self) -> Self {
+        Windows { waits: true, ..self }
+    }
+
+    fn window(&mut self, job: usize) -> Result<Together, String> {
+        let found = self.team.window(job, self.ticks, self.hertz)?;
+        let disturbed = found.disturbed.filter(|why| !self.waits || *why != WAS_STOPPED);
+        Ok(Together { disturbed, ..found })
     }
 
     /// The time in which all members together do a number of bytes of a job, by a window that is repeated if it is disturbed.
@@ -131,11 +148,11 @@ impl<'t> Windows<'t> {
     ///
     /// The members did not work at the same time.
     pub fn timed(&mut self, job: usize, bytes: u64) -> Result<Timed, String> {
-        let mut found = self.team.window(job, self.ticks, self.hertz)?;
+        let mut found = self.window(job)?;
         for _ in 0..REPEATS {
             let Some(why) = found.disturbed else { break };
             *self.repeated.entry(why).or_default() += 1;
-            found = self.team.window(job, self.ticks, self.hertz)?;
+            found = self.window(job)?;
         }
         let ticks = (found.ticks * bytes as f64 / found.bytes) as i64;
         Ok(match (found.disturbed, found.known) {
@@ -395,10 +412,10 @@ pub fn together(tracks: &[MemberProgress], hertz: f64) -> Result<Together, Strin
     let waited = waited > DISTURBED * ticks / hertz * 1e9;
     let disturbed = if waited {
         Some("a thread waited for its CPU")
-    } else if tracks.iter().any(|track| track.stopped() > DISTURBED * ticks) {
-        Some("a thread was stopped for a while")
     } else if ticks < (1.0 - DISTURBED) * longest {
         Some("threads began or ended at different times")
+    } else if tracks.iter().any(|track| track.stopped() > DISTURBED * ticks) {
+        Some(WAS_STOPPED)
     } else {
         None
     };

@@ -17,7 +17,7 @@
 //! is the smallest distance at which the cost is closer to that of separate lines, by its logarithm.
 //!
 //! After each window the counters hold as many additions as the threads made, or the window is discarded. It is repeated if
-//! a thread waited for its CPU, was stopped by the host, or worked alone for more than 2 % of it.
+//! a thread waited for its CPU or worked alone for more than 2 % of it.
 //!
 //! # Prediction
 //!
@@ -30,6 +30,8 @@
 //! - Two threads of one core share its first cache. There a shared line costs no transfer.
 //! - A core that keeps a line for longer makes the average cheaper and the waiting of the others longer.
 //! - Programs that do other work between two operations meet less often. These costs are the upper end.
+//! - A host that takes one CPU away lets the other thread work alone, up to ten times as fast. A few percent of such time make an
+//!   operation on a shared line cheaper by a tenth or more.
 //! - Prefetchers fetch lines in pairs on some cores. Then 64 bytes apart can cost more than 128 bytes apart.
 //! - The clock is read after each 200 operations, which adds about 1 % to the cost of separate lines.
 //!
@@ -266,7 +268,7 @@ fn measure_team(rig: &mut Rig<'_>, cpus: &[u32], partner: Option<&Rc<Spinner>>) 
             return Ok(());
         }
     };
-    let windows = RefCell::new(Windows::of(&mut team, WINDOW * threads as f64, rig.ticks(1e9)));
+    let windows = RefCell::new(Windows::of(&mut team, WINDOW * threads as f64, rig.ticks(1e9)).waiting());
     let most = (rig.batches() / BATCHES_PER_WINDOW).max(2);
     let check = || data.check();
     let workload = |(job, &of): (usize, &Job)| {

@@ -15,8 +15,8 @@
 //! - **map_write_unmap**: map a page, write it and unmap it, in the address space of all threads (memory.map).
 //!
 //! Each thread runs the operation in a loop without other work, from code at drawn places, and the answers are checked. The numbers
-//! of threads are the powers of two and all CPUs. A window is repeated if a thread waited for its CPU, was stopped by the host,
-//! or worked alone for more than 2 % of it.
+//! of threads are the powers of two and all CPUs. A window is repeated if a thread waited for its CPU or worked alone for
+//! more than 2 % of it.
 //!
 //! # Prediction
 //!
@@ -225,7 +225,7 @@ fn measure_team(
             return Ok(());
         }
     };
-    let windows = RefCell::new(Windows::of(&mut team, WINDOW * threads as f64, rig.ticks(1e9)));
+    let windows = RefCell::new(Windows::of(&mut team, WINDOW * threads as f64, rig.ticks(1e9)).waiting());
     let most = (rig.batches() / BATCHES_PER_WINDOW).max(2);
     let check = || {
         if failed.load(Ordering::Acquire) { Err("an answer differs from the expected one".to_owned()) } else { Ok(()) }
