@@ -22,8 +22,8 @@
 //!
 //! - A container engine also makes file systems, control groups and network devices, and starts helper programs. That takes tens
 //!   to hundreds of milliseconds. This is the part of the kernel.
-//! - The kernel removes a network namespace after its last process has ended, in the background. The cost of that is on another
-//!   task, and slows the next child if many end at once.
+//! - The kernel removes a network namespace after its last process has ended, in the background. The launch waits 20 ms for that.
+//!   Programs that make many in a row pay for it too.
 //! - A mount namespace copies each mount of the parent. A host with hundreds of mounts pays more.
 //! - Without privileges only a user namespace can be made, and some distributions refuse that too.
 //!
@@ -35,6 +35,7 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::time::Duration;
 
 use super::children;
 use crate::experiments::constants::Constant;
@@ -79,6 +80,10 @@ const TIME: &str = "os.container.time";
 const CHILD: &str = "child";
 /// Most children of each kind in a launch.
 const MOST: u32 = 8;
+/// The same of those with a network.
+const MOST_SLOW: u32 = 4;
+/// Time before each of them, in which the kernel removes the networks of earlier children. It does so on any CPU, also on that of the launch.
+const REMOVAL: Duration = Duration::from_millis(20);
 /// A child in new namespaces takes this share of the time of another, at least.
 const SLACK: f64 = 0.9;
 /// A child without new namespaces.
@@ -131,6 +136,12 @@ const KINDS: [Kind; 7] = [
     kind("rootless_container", "all with users", ALL.and(Namespaces::USERS), &[PID, MOUNT, NETWORK, IPC, USER]),
 ];
 
+impl Kind {
+    fn has_network(&self) -> bool {
+        self.parts.iter().any(|(what, _)| *what == NETWORK.0)
+    }
+}
+
 const fn kind(
     new: &'static str,
     phrase: &'static str,
@@ -182,26 +193,32 @@ fn usable(namespaces: Namespaces) -> Result<(), String> {
 
 fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     let books: RefCell<Vec<(Labels, Rc<Ledger>)>> = RefCell::default();
-    let workload = |labels: Labels, namespaces: Namespaces| {
+    let workload = |labels: Labels, namespaces: Namespaces, is_slow: bool| {
         let book = Rc::new(Ledger::default());
         books.borrow_mut().push((labels.clone(), Rc::clone(&book)));
         let make = move |_| book.reap(book.enter(child::fork_into(Task::default(), namespaces))?, STATUS);
-        Workload::of(CHILD, labels, 1, make)
+        let workload = Workload::of(CHILD, labels, 1, make)
             .sized(Sizing::Exactly(1))
-            .expecting(Expected { faults: true, ..Expected::default() })
-            .at_most(MOST)
+            .expecting(Expected { faults: true, ..Expected::default() });
+        if !is_slow {
+            return workload.at_most(MOST);
+        }
+        workload.at_most(MOST_SLOW).prepared(|| {
+            std::thread::sleep(REMOVAL);
+            Ok(())
+        })
     };
     let mut workloads = Vec::new();
     for kind in &KINDS {
         match usable(kind.namespaces) {
-            Ok(()) => workloads.push(workload(labels(kind.new), kind.namespaces)),
+            Ok(()) => workloads.push(workload(labels(kind.new), kind.namespaces, kind.has_network())),
             Err(reason) => rig.unavailable(TIME, &labels(kind.new), &reason),
         }
     }
     if workloads.is_empty() {
         return Ok(());
     }
-    workloads.insert(0, workload(Labels::none(), Namespaces::NONE));
+    workloads.insert(0, workload(Labels::none(), Namespaces::NONE, false));
     rig.sample_in_blocks(workloads)?;
     if child::some_left() {
         rig.remark(children::LEFT, &"some children were not reaped");
