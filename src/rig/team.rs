@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-use super::workload::{Sizing, Timed, Workload};
+use super::workload::{Expected, Sizing, Timed, Workload};
 use crate::results::quantity::Labels;
 use crate::sys::clock::Source;
 use crate::sys::{affinity, arch, counters};
@@ -174,7 +174,10 @@ impl<'t> Windows<'t> {
             let timed = windows.borrow_mut().timed(job, NOMINAL * members as u64)?;
             check().map(|()| timed)
         };
-        Workload::self_timed("", Labels::none(), NOMINAL, work).sized(Sizing::Exactly(1)).unclocked().waiting()
+        // The record of a window takes new memory before the members begin.
+        let expected = Expected { faults: true, ..Expected::default() };
+        let workload = Workload::self_timed("", Labels::none(), NOMINAL, work).sized(Sizing::Exactly(1));
+        workload.unclocked().waiting().expecting(expected)
     }
 
     /// How many windows were repeated, with the reasons.
@@ -360,7 +363,9 @@ fn serve(mut pass: Pass, cpu: u32, source: Source, orders: &Receiver<Turn>, done
 
 /// One turn of one member.
 fn work(pass: &mut Pass, cpu: u32, source: Source, turn: &Turn) -> MemberProgress {
-    let mut track = MemberProgress { readings: Vec::with_capacity(2 * READINGS as usize), ..MemberProgress::default() };
+    // Memory that was written before: a page fault would count as work.
+    let mut track = MemberProgress { readings: vec![(0, 0); 2 * READINGS as usize], ..MemberProgress::default() };
+    track.readings.clear();
     // The first pass of a job finds caches of another; it is done before the gate and not counted.
     pass(turn.job);
     let waited = counters::thread_run_delay();

@@ -285,18 +285,19 @@ fn measure_team(rig: &mut Rig<'_>, cpus: &[u32], partner: Option<&Rc<Spinner>>) 
 }
 
 fn figures(study: &Study<'_>, findings: &mut Findings) {
+    let median = |labels: &Labels| study.sample(OPERATION, labels).as_ref().and_then(Estimate::median);
     let all = footprint::cpus_of(study.setup).len();
     for threads in sizes(all) {
-        let separate = study.sample(OPERATION, &labels(Job { what: ATOMIC, apart: SEPARATE }, threads));
-        let separate = separate.as_ref().and_then(Estimate::median);
         for job in jobs(threads) {
-            let labels = labels(job, threads);
-            let Some(estimate) = study.sample(OPERATION, &labels).as_ref().and_then(Estimate::median) else { continue };
-            let least = separate.as_ref().filter(|_| job.apart < SEPARATE).map(|separate| {
-                let least = Gate::at_least(&NOT_CHEAPER, estimate.named("{}"), separate.value * SLACK);
-                least.because("the same with separate lines".to_owned())
-            });
-            findings.publish(study, Figure::batches(TIME, labels, &estimate).gates(least));
+            for labels in study.by_distance(OPERATION, &labels(job, threads)) {
+                let Some(estimate) = median(&labels) else { continue };
+                let separate = median(&labels.clone().with("what", ATOMIC).with("apart", SEPARATE));
+                let least = separate.filter(|_| job.apart < SEPARATE).map(|separate| {
+                    let least = Gate::at_least(&NOT_CHEAPER, estimate.named("{}"), separate.value * SLACK);
+                    least.because("the same with separate lines")
+                });
+                findings.publish(study, Figure::batches(TIME, labels, &estimate).gates(least));
+            }
         }
     }
     if all > 1 {
@@ -304,9 +305,14 @@ fn figures(study: &Study<'_>, findings: &mut Findings) {
     }
 }
 
+/// The labels of the job of two threads, where their CPUs usually were.
+fn of_pair(study: &Study<'_>, job: Job) -> Option<Labels> {
+    study.by_distance(OPERATION, &labels(job, 2)).into_iter().next()
+}
+
 /// The size of a line as each launch shows it.
 fn publish_size(study: &Study<'_>, findings: &mut Findings) {
-    let of = |apart: usize| study.sample(OPERATION, &labels(Job { what: ATOMIC, apart }, 2));
+    let of = |apart: usize| study.sample(OPERATION, &of_pair(study, Job { what: ATOMIC, apart })?);
     let samples: Option<Vec<Sample>> = DISTANCES.into_iter().map(of).collect();
     let Some(samples) = samples else { return };
     let mut sizes = Vec::new();
@@ -337,10 +343,9 @@ fn size_of_line(costs: &[f64]) -> Option<f64> {
     found.filter(|_| shared >= CLEAR * separate).map(|(apart, _)| *apart as f64)
 }
 
-fn explain(_: &Study<'_>, findings: &mut Findings) {
-    let time = |findings: &Findings, job: Job| findings.metric(TIME, &labels(job, 2)).cloned();
-    let shared = time(findings, Job { what: ATOMIC, apart: 0 });
-    let separate = time(findings, Job { what: ATOMIC, apart: SEPARATE });
+fn explain(study: &Study<'_>, findings: &mut Findings) {
+    let time = |apart: usize| findings.metric(TIME, &of_pair(study, Job { what: ATOMIC, apart })?).cloned();
+    let (shared, separate) = (time(0), time(SEPARATE));
     let (Some(shared), Some(separate)) = (shared, separate) else { return };
     findings.say(format!(
         "Two threads that add to one word pay {} for each addition. With separate lines each pays {}.",

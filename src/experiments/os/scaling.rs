@@ -52,7 +52,6 @@ use crate::experiments::memory::streams::team_sizes;
 use crate::experiments::os::row::Row;
 use crate::experiments::prelude::*;
 use crate::results::wording::capital;
-use crate::rig::sampler::Expected;
 use crate::rig::team::{Pass, Team, Windows};
 use crate::sys::placed::{Around, PlacedLoop};
 use crate::sys::process;
@@ -230,10 +229,9 @@ fn measure_team(
     let check = || {
         if failed.load(Ordering::Acquire) { Err("an answer differs from the expected one".to_owned()) } else { Ok(()) }
     };
-    let workload = |(job, (what, row)): (usize, &(&'static str, &'static Row))| {
-        let faults = Expected { faults: row.faults.is_some(), ..Expected::default() };
+    let workload = |(job, (what, _)): (usize, &(&'static str, &'static Row))| {
         let workload = Windows::of_each_member(&windows, job, threads, &check);
-        let workload = workload.named(OPERATION, labels(what, threads)).at_most(most).expecting(faults);
+        let workload = workload.named(OPERATION, labels(what, threads)).at_most(most);
         match partner {
             Some(partner) => workload.across(partner),
             None => workload,
@@ -269,19 +267,21 @@ fn equip(rows: &[(&'static str, &'static Row)], seed: u64, failed: &Arc<AtomicBo
 
 fn figures(study: &Study<'_>, findings: &mut Findings) {
     for operation in &OPERATIONS {
-        let median = |threads: usize| {
-            study.sample(OPERATION, &labels(operation.what, threads)).as_ref().and_then(Estimate::median)
-        };
-        let alone = median(1);
+        let median = |labels: &Labels| study.sample(OPERATION, labels).as_ref().and_then(Estimate::median);
+        let alone = median(&labels(operation.what, 1));
         let mut points = Vec::new();
         for threads in sizes(study.setup) {
-            let Some(estimate) = median(threads) else { continue };
-            let least = alone.as_ref().filter(|_| threads > 1).map(|alone| {
-                Gate::at_least(&NOT_FASTER, estimate.named("{}"), alone.value * SLACK)
-                    .because("one thread alone".to_owned())
-            });
-            points.push([threads as f64, estimate.value, estimate.interval[0], estimate.interval[1]]);
-            findings.publish(study, Figure::batches(TIME, labels(operation.what, threads), &estimate).gates(least));
+            for labels in study.by_distance(OPERATION, &labels(operation.what, threads)) {
+                let Some(estimate) = median(&labels) else { continue };
+                let least = alone.as_ref().filter(|_| threads > 1).map(|alone| {
+                    let least = Gate::at_least(&NOT_FASTER, estimate.named("{}"), alone.value * SLACK);
+                    least.because("one thread alone")
+                });
+                if study.is_usual(&labels) {
+                    points.push([threads as f64, estimate.value, estimate.interval[0], estimate.interval[1]]);
+                }
+                findings.publish(study, Figure::batches(TIME, labels, &estimate).gates(least));
+            }
         }
         if points.len() > 1 {
             findings.curves.push(Curve {
@@ -298,7 +298,10 @@ fn figures(study: &Study<'_>, findings: &mut Findings) {
 
 fn explain(study: &Study<'_>, findings: &mut Findings) {
     for operation in &OPERATIONS {
-        let time = |threads: usize| findings.metric(TIME, &labels(operation.what, threads)).cloned();
+        let time = |threads: usize| {
+            let usual = study.by_distance(OPERATION, &labels(operation.what, threads));
+            findings.metric(TIME, usual.first()?).cloned()
+        };
         let Some(alone) = time(1) else { continue };
         let costs: Vec<(usize, Metric)> =
             sizes(study.setup).into_iter().skip(1).filter_map(|threads| Some((threads, time(threads)?))).collect();
