@@ -22,7 +22,7 @@
 //!
 //! - A container engine also makes file systems, control groups and network devices, and starts helper programs. That takes tens
 //!   to hundreds of milliseconds. This is the part of the kernel.
-//! - The kernel removes a network namespace after its last process has ended, in the background. The launch waits 20 ms for that.
+//! - The kernel removes a network namespace after its last process has ended, in the background. The launch waits 5 ms for that.
 //!   Programs that make many in a row pay for it too.
 //! - A mount namespace copies each mount of the parent. A host with hundreds of mounts pays more.
 //! - Without privileges only a user namespace can be made, and some distributions refuse that too.
@@ -83,7 +83,7 @@ const MOST: u32 = 8;
 /// The same of those with a network.
 const MOST_SLOW: u32 = 4;
 /// Time before each of them, in which the kernel removes the networks of earlier children. It does so on any CPU, also on that of the launch.
-const REMOVAL: Duration = Duration::from_millis(20);
+const REMOVAL: Duration = Duration::from_millis(5);
 /// A child in new namespaces takes this share of the time of another, at least.
 const SLACK: f64 = 0.9;
 /// A child without new namespaces.

@@ -123,13 +123,7 @@ impl Operations {
                 prediction = prediction.software("page faults", times(fault, faults), basis);
             }
             if others > 0 {
-                let reach = SHOOTDOWN.times(row.shootdowns);
-                prediction = prediction.hardware("interrupting other CPUs", reach, SHOOTDOWN.basis());
-                if by.setup.machine.is_guest() {
-                    let (exit, basis) = guest_exit(by);
-                    let (value, _, high) = times(exit, EXITS * row.shootdowns);
-                    prediction = prediction.hardware("exits to the hypervisor for it", (value, 0.0, high), basis);
-                }
+                prediction = interrupting(by, prediction, row.shootdowns);
             }
             row.parts.iter().fold(prediction, |prediction, (what, number, constant)| {
                 let range = constant.times(*number);
@@ -211,6 +205,18 @@ impl Operations {
             findings.publish(study, if row.entries > 0.0 { figure } else { figure.of_class(OVERLAPPING) });
         }
     }
+}
+
+/// What it takes to reach other CPUs this many times.
+pub(super) fn interrupting(by: &PredictionInput<'_>, prediction: Prediction, shootdowns: f64) -> Prediction {
+    let reach = SHOOTDOWN.times(shootdowns);
+    let prediction = prediction.hardware("interrupting other CPUs", reach, SHOOTDOWN.basis());
+    if !by.setup.machine.is_guest() {
+        return prediction;
+    }
+    let ((value, _, high), basis) = guest_exit(by);
+    let exits = EXITS * shootdowns;
+    prediction.hardware("exits to the hypervisor for it", (value * exits, 0.0, high * exits), basis)
 }
 
 /// A page fault of a kind, by this run or else by its constant, in nanoseconds.

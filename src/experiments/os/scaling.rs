@@ -21,7 +21,7 @@
 //! # Prediction
 //!
 //! One thread pays what the same operation costs in ordinary work, or less. More threads pay at least that. At most they stand in one
-//! line, and each pays for all.
+//! line, and each pays for all. Where pages are unmapped, the interrupts of other CPUs are added.
 //!
 //! # What could fool us
 //!
@@ -49,7 +49,9 @@ use crate::experiments::figure_name::FigureName;
 use crate::experiments::memory::footprint;
 use crate::experiments::memory::map;
 use crate::experiments::memory::streams::team_sizes;
+use crate::experiments::os::operation::interrupting;
 use crate::experiments::os::row::Row;
+use crate::experiments::phrases::label;
 use crate::experiments::prelude::*;
 use crate::results::wording::capital;
 use crate::rig::team::{Pass, Team, Windows};
@@ -166,20 +168,22 @@ fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
             let more = FURTHER.times((threads - 1) as f64);
             let waiting = product(IN_LOOP.times(1.0), (1.0 + more.0, 1.0 + more.1, 1.0 + more.2));
             let prediction = Prediction::of(TIME, labels(operation.what, threads), Unit::Nanoseconds);
-            predictions.push(if let Some(alone) = operation.alone.find(by.known) {
-                let basis =
-                    Basis::metric(&format!("{}, {}, {}", alone.name, IN_LOOP.basis().text(), FURTHER.basis().text()));
-                prediction.software(
-                    "the operation of one thread",
-                    product((alone.value, alone.value, alone.value), waiting),
-                    basis,
-                )
+            let prediction = if let Some(alone) = operation.alone.find(by.known) {
+                let own = (alone.value, alone.value, alone.value);
+                let basis = format!("{}, {}, {}", alone.name, IN_LOOP.basis().text(), FURTHER.basis().text());
+                prediction.software("the operation of one thread", product(own, waiting), Basis::metric(&basis))
             } else {
-                let entries = CycleTime::known(by).of(KERNEL_ROUND_TRIP.times(row.entries));
+                let entries = product(CycleTime::known(by).of(KERNEL_ROUND_TRIP.times(row.entries)), waiting);
                 let (work, pace) = super::kernel_work(by, row.instructions);
-                let entered =
-                    prediction.hardware("entering the kernel", product(entries, waiting), KERNEL_ROUND_TRIP.basis());
+                let entered = prediction.hardware("entering the kernel", entries, KERNEL_ROUND_TRIP.basis());
                 entered.software(row.what, product(work, waiting), pace)
+            };
+            // Each thread has the interrupts of the others, too.
+            let interrupts = row.shootdowns * threads as f64;
+            predictions.push(if threads > 1 && interrupts > 0.0 {
+                interrupting(by, prediction, interrupts)
+            } else {
+                prediction
             });
         }
     }
@@ -307,15 +311,15 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
             sizes(study.setup).into_iter().skip(1).filter_map(|threads| Some((threads, time(threads)?))).collect();
         let Some((most, last)) = costs.last() else { continue };
         let scales = costs.iter().take_while(|(_, cost)| cost.value <= SCALES * alone.value).last();
-        let phrase = (operation.row)().map_or(operation.what, |row| row.phrase);
+        let phrase = label(TIME, "what", operation.what);
         findings.say(match scales {
-            Some((up_to, _)) if up_to == most => format!("{} scales to {most} threads.", capital(phrase)),
+            Some((up_to, _)) if up_to == most => format!("{} scales to {most} threads.", capital(&phrase)),
             Some((up_to, _)) => {
-                format!("{} scales to {up_to} threads. With {most} each pays {}.", capital(phrase), last.shown())
+                format!("{} scales to {up_to} threads. With {most} each pays {}.", capital(&phrase), last.shown())
             }
             None => format!(
                 "{} does not scale. With {most} threads each pays {}, and one alone {}.",
-                capital(phrase),
+                capital(&phrase),
                 last.shown(),
                 alone.shown()
             ),
