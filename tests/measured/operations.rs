@@ -225,6 +225,20 @@ fn additions_to_separate_lines_cost_what_a_plain_loop_of_them_takes() {
     });
 }
 
+#[test]
+fn one_thread_alone_pays_what_a_plain_loop_pays() {
+    judge_by_loops("calls of one thread", &["os.scaling"], |place| {
+        let file = File::create_new(place.join("locked")).unwrap();
+        let lock = own(|| {
+            file.lock().unwrap();
+            file.unlock().unwrap();
+        });
+        let (reader, writer) = io::pipe().unwrap();
+        let of = |what, seconds| ("os.scaling.time", vec![("threads", "1"), ("what", what)], seconds);
+        vec![of("file_lock", lock), of("pipe", through(writer, reader, 1))]
+    });
+}
+
 fn compared(result: &Value, (metric, labels, own): &Own) -> Result<(), Judgement> {
     let published = truth::trusted(result, metric, labels)?["value"].as_f64().unwrap() / 1e9;
     if (0.35..2.0).contains(&(published / own)) {

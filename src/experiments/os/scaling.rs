@@ -111,44 +111,52 @@ rules! {
 
 /// An operation of another experiment.
 struct ScaledOperation {
+    /// The name of its row.
     what: &'static str,
-    row: fn() -> Option<&'static Row>,
+    size: Option<u64>,
+    rows: &'static [Row],
     /// Its cost for one task, in ordinary work.
     alone: FigureName,
 }
 
-const OPERATIONS: [ScaledOperation; 5] = [
+impl ScaledOperation {
+    fn row(&self) -> Option<&'static Row> {
+        self.rows.iter().find(|row| row.name == self.what && row.size.map(|(_, size)| size) == self.size)
+    }
+}
+
+static OPERATIONS: [ScaledOperation; 5] = [
     ScaledOperation {
         what: "getppid",
-        row: || named(&system_call::CALLS, "getppid", None),
+        size: None,
+        rows: &system_call::CALLS,
         alone: FigureName::of("os.system_call.time call=getppid"),
     },
     ScaledOperation {
         what: "open_close",
-        row: || named(&system_call::CALLS, "open_close", None),
+        size: None,
+        rows: &system_call::CALLS,
         alone: FigureName::of("os.system_call.time call=open_close"),
     },
     ScaledOperation {
         what: "pipe",
-        row: || named(channel::OPERATIONS.rows, "pipe", Some(1)),
+        size: Some(1),
+        rows: channel::OPERATIONS.rows,
         alone: FigureName::of("os.channel.time through=pipe bytes=1"),
     },
     ScaledOperation {
         what: "file_lock",
-        row: || named(lock::OPERATIONS.rows, "file_lock", None),
+        size: None,
+        rows: lock::OPERATIONS.rows,
         alone: FigureName::of("os.lock.time what=file_lock"),
     },
     ScaledOperation {
         what: "map_write_unmap",
-        row: || named(map::OPERATIONS.rows, "map_write_unmap", Some(1)),
+        size: Some(1),
+        rows: map::OPERATIONS.rows,
         alone: FigureName::of("memory.map.time what=map_write_unmap pages=1 other_threads=0"),
     },
 ];
-
-/// The row with a name and a size.
-fn named(rows: &'static [Row], name: &str, size: Option<u64>) -> Option<&'static Row> {
-    rows.iter().find(|row| row.name == name && row.size.map(|(_, size)| size) == size)
-}
 
 fn labels(what: &str, threads: usize) -> Labels {
     Labels::of([("what", what)]).with("threads", threads)
@@ -163,7 +171,7 @@ fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
     let product = |one: (f64, f64, f64), other: (f64, f64, f64)| (one.0 * other.0, one.1 * other.1, one.2 * other.2);
     let mut predictions = Vec::new();
     for operation in &OPERATIONS {
-        let Some(row) = (operation.row)() else { continue };
+        let Some(row) = operation.row() else { continue };
         for threads in sizes(by.setup) {
             let more = FURTHER.times((threads - 1) as f64);
             let waiting = product(IN_LOOP.times(1.0), (1.0 + more.0, 1.0 + more.1, 1.0 + more.2));
@@ -193,7 +201,7 @@ fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
 fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     let mut usable = Vec::new();
     for operation in &OPERATIONS {
-        let Some(row) = (operation.row)() else { continue };
+        let Some(row) = operation.row() else { continue };
         match row.usable(process::is_filtered(), None) {
             Ok(_) => usable.push((operation.what, row)),
             Err(reason) => rig.unavailable(TIME, &Labels::of([("what", operation.what)]), &reason),
@@ -334,8 +342,7 @@ mod tests {
     #[test]
     fn each_operation_is_a_row_of_another_experiment() {
         for operation in &OPERATIONS {
-            let row = (operation.row)().unwrap_or_else(|| panic!("{}", operation.what));
-            assert_eq!(row.name, operation.what);
+            let row = operation.row().unwrap_or_else(|| panic!("{}", operation.what));
             assert!(row.usable(false, None).is_ok(), "{}", operation.what);
         }
     }
