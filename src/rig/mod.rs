@@ -16,6 +16,7 @@ pub mod request;
 pub mod sampler;
 pub mod shots;
 pub mod team;
+pub mod together;
 pub mod watch;
 pub mod workload;
 

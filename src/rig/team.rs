@@ -14,15 +14,13 @@
 //! Between turns the members sleep. In a team that works together the calling thread is the first member: another thread on
 //! its CPU would have to take that from it. In a team that works next to the calling thread, all members are others.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-use super::workload::{Expected, Sizing, Timed, Workload};
-use crate::results::quantity::Labels;
+use super::workload::Timed;
 use crate::sys::clock::Source;
 use crate::sys::{affinity, arch, counters};
 
@@ -109,9 +107,6 @@ pub struct Together {
 /// Times that a disturbed window is repeated. Its value plays no part in that.
 const REPEATS: u32 = 3;
 
-/// Operations for which the time of a window is recorded: windows hold different numbers, a series has one.
-pub const NOMINAL: u64 = 100_000;
-
 /// Windows of a team as batches.
 pub struct Windows<'t> {
     team: &'t mut Team,
@@ -160,24 +155,6 @@ impl<'t> Windows<'t> {
             (None, true) => Timed::Undisturbed(ticks),
             (None, false) => Timed::Ticks(ticks),
         })
-    }
-
-    /// A workload whose batches are windows: operations of one member while all make them. After each window the check decides
-    /// whether it counts.
-    pub fn of_each_member<'w>(
-        windows: &'w RefCell<Windows<'_>>,
-        job: usize,
-        members: usize,
-        check: &'w dyn Fn() -> Result<(), String>,
-    ) -> Workload<'w> {
-        let work = move |_| {
-            let timed = windows.borrow_mut().timed(job, NOMINAL * members as u64)?;
-            check().map(|()| timed)
-        };
-        // The record of a window takes new memory before the members begin.
-        let expected = Expected { faults: true, ..Expected::default() };
-        let workload = Workload::self_timed("", Labels::none(), NOMINAL, work).sized(Sizing::Exactly(1));
-        workload.unclocked().waiting().expecting(expected)
     }
 
     /// How many windows were repeated, with the reasons.

@@ -173,13 +173,6 @@ impl<'a> Workload<'a> {
         })
     }
 
-    /// A series of another name.
-    #[must_use]
-    pub fn named(mut self, name: &str, labels: Labels) -> Self {
-        (self.name, self.labels) = (name.to_owned(), labels);
-        self
-    }
-
     /// Another batch size.
     #[must_use]
     pub fn sized(mut self, sizing: Sizing) -> Self {

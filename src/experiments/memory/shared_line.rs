@@ -41,7 +41,6 @@
 //! - David, Guerraoui, Trigonakis, SOSP 2013 (locks by threads)
 //! - Intel optimisation manual (false sharing)
 
-use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -50,7 +49,7 @@ use super::footprint;
 use super::streams::team_sizes;
 use crate::evaluate::sample::Sample;
 use crate::experiments::prelude::*;
-use crate::rig::team::{Pass, Team, Windows};
+use crate::rig::together::TeamOperations;
 use crate::sys::spinner::{Duty, Spinner};
 
 /// The row of the table.
@@ -92,10 +91,6 @@ const DISTANCES: [usize; 6] = [0, 16, 32, 64, 128, SEPARATE];
 const SEPARATE: usize = 256;
 /// Operations between two readings of the clock.
 const PASS: u64 = 200;
-/// Nanoseconds of a window for each thread: an operation takes longer with more threads, and hosts take the CPU away for a while.
-const WINDOW: f64 = 1_000_000.0;
-/// Batches of the profile for each window.
-const BATCHES_PER_WINDOW: u32 = 2;
 /// An operation on a shared line takes this share of that on separate lines, at least.
 const SLACK: f64 = 0.8;
 /// A shared line must cost this many times a separate one before the size of a line can be seen.
@@ -252,36 +247,20 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
 }
 
 fn measure_team(rig: &mut Rig<'_>, cpus: &[u32], partner: Option<&Rc<Spinner>>) -> Result<(), Problem> {
-    let threads = cpus.len();
-    let (jobs, data) = (jobs(threads), Arc::new(SharedData::of(threads)));
-    let equip = {
-        let (jobs, data) = (jobs.clone(), Arc::clone(&data));
-        move |thread: usize| -> Result<Pass, String> {
-            let (jobs, data) = (jobs.clone(), Arc::clone(&data));
-            Ok(Box::new(move |job| data.operate(jobs[job], thread)))
-        }
+    let (jobs, data) = (jobs(cpus.len()), Arc::new(SharedData::of(cpus.len())));
+    let team = TeamOperations {
+        metric: TIME,
+        series: OPERATION,
+        cpus,
+        jobs: jobs.iter().map(|&job| labels(job, cpus.len())).collect(),
+        partner,
+        check: &|| data.check(),
     };
-    let mut team = match Team::with_caller(cpus, rig.source()?, equip) {
-        Ok(team) => team,
-        Err(reason) => {
-            rig.unavailable(TIME, &Labels::none().with("threads", threads), &reason);
-            return Ok(());
-        }
-    };
-    let windows = RefCell::new(Windows::of(&mut team, WINDOW * threads as f64, rig.ticks(1e9)).waiting());
-    let most = (rig.batches() / BATCHES_PER_WINDOW).max(2);
-    let check = || data.check();
-    let workload = |(job, &of): (usize, &Job)| {
-        let workload = Windows::of_each_member(&windows, job, threads, &check);
-        let workload = workload.named(OPERATION, labels(of, threads)).at_most(most);
-        match partner {
-            Some(partner) => workload.across(partner),
-            None => workload,
-        }
-    };
-    rig.sample(jobs.iter().enumerate().map(workload).collect())?;
-    rig.remark(&format!("repeated.{threads}"), &windows.borrow().repeated());
-    Ok(())
+    let shared = Arc::clone(&data);
+    rig.sample_together(team, move |thread| {
+        let (jobs, data) = (jobs.clone(), Arc::clone(&shared));
+        Ok(Box::new(move |job| data.operate(jobs[job], thread)))
+    })
 }
 
 fn figures(study: &Study<'_>, findings: &mut Findings) {

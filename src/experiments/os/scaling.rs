@@ -36,7 +36,6 @@
 //! - Clements et al., SOSP 2013 (scalable commutativity)
 //! - will-it-scale (getppid1, open1, pipe1, lock1, page_fault1)
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -54,7 +53,8 @@ use crate::experiments::os::row::Row;
 use crate::experiments::phrases::label;
 use crate::experiments::prelude::*;
 use crate::results::wording::capital;
-use crate::rig::team::{Pass, Team, Windows};
+use crate::rig::team::Pass;
+use crate::rig::together::TeamOperations;
 use crate::sys::placed::{Around, PlacedLoop};
 use crate::sys::process;
 use crate::sys::spinner::{Duty, Spinner};
@@ -85,14 +85,10 @@ pub const EXPERIMENT: Experiment = Experiment {
 const TIME: &str = "os.scaling.time";
 /// Series of the operations.
 const OPERATION: &str = "operation";
-/// Nanoseconds of a window for each thread.
-const WINDOW: f64 = 1_000_000.0;
 /// Seconds between two readings of the clock, about.
 const PASS: f64 = 10e-6;
 /// Operations of the trial that gives their number between two readings.
 const TRIAL: u64 = 20;
-/// Batches of the profile for each window.
-const BATCHES_PER_WINDOW: u32 = 2;
 /// Several threads take this share of the time of one, at least.
 const SLACK: f64 = 0.9;
 /// A call scales while a thread pays at most this many times what one alone pays.
@@ -223,35 +219,20 @@ fn measure_team(
     usable: &[(&'static str, &'static Row)],
     partner: Option<&Rc<Spinner>>,
 ) -> Result<(), Problem> {
-    let threads = cpus.len();
     let failed = Arc::new(AtomicBool::new(false));
-    let equip = {
-        let (rows, failed, seed) = (usable.to_vec(), Arc::clone(&failed), rig.random().u64(..));
-        move |thread: usize| equip(&rows, seed.wrapping_add(thread as u64), &failed)
+    let (rows, seed, failing) = (usable.to_vec(), rig.random().u64(..), Arc::clone(&failed));
+    let team = TeamOperations {
+        metric: TIME,
+        series: OPERATION,
+        cpus,
+        jobs: usable.iter().map(|(what, _)| labels(what, cpus.len())).collect(),
+        partner,
+        check: &|| {
+            let has_failed = failed.load(Ordering::Acquire);
+            if has_failed { Err("an answer differs from the expected one".to_owned()) } else { Ok(()) }
+        },
     };
-    let mut team = match Team::with_caller(cpus, rig.source()?, equip) {
-        Ok(team) => team,
-        Err(reason) => {
-            rig.unavailable(TIME, &Labels::none().with("threads", threads), &reason);
-            return Ok(());
-        }
-    };
-    let windows = RefCell::new(Windows::of(&mut team, WINDOW * threads as f64, rig.ticks(1e9)).waiting());
-    let most = (rig.batches() / BATCHES_PER_WINDOW).max(2);
-    let check = || {
-        if failed.load(Ordering::Acquire) { Err("an answer differs from the expected one".to_owned()) } else { Ok(()) }
-    };
-    let workload = |(job, (what, _)): (usize, &(&'static str, &'static Row))| {
-        let workload = Windows::of_each_member(&windows, job, threads, &check);
-        let workload = workload.named(OPERATION, labels(what, threads)).at_most(most);
-        match partner {
-            Some(partner) => workload.across(partner),
-            None => workload,
-        }
-    };
-    rig.sample(usable.iter().enumerate().map(workload).collect())?;
-    rig.remark(&format!("repeated.{threads}"), &windows.borrow().repeated());
-    Ok(())
+    rig.sample_together(team, move |thread| equip(&rows, seed.wrapping_add(thread as u64), &failing))
 }
 
 /// The loops of a thread, which makes its files itself.
