@@ -57,7 +57,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     id: "memory.shared_line",
     title: "Shared lines and contended locks",
     measures: "atomic additions and a mutex by threads and by the distance of their data",
-    words: &["contention", "atomics", "coherence"],
+    words: &["false_sharing", "atomics", "coherence"],
     method_version: 1,
     precision: Precision { target: 0.2, between: 0.15, busy: 0.2 },
     source: heading!("shared_line.rs"),
