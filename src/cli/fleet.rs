@@ -6,8 +6,10 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::answer::Answer;
+use super::answer_options::ComparisonForm;
 use super::fleet_options::{FleetForm, FleetOptions};
-use super::{DONE, Failure, json, terminal_width, write_file};
+use super::judge_options::JudgeOptions;
+use super::{DONE, Failure, json, judge, terminal_width, write_file};
 use crate::fleet::{self, meshes, read};
 use crate::report::content::fleet::{page, screen};
 use crate::report::fleet_csv;
@@ -24,6 +26,9 @@ const UNDECIDED: u8 = 3;
 const LONGEST_LIST: u64 = 16 << 20;
 
 pub(super) fn fleet(options: &FleetOptions) -> Result<u8, Failure> {
+    if options.run.is_some() {
+        return judge_tables(options);
+    }
     let expected = options.expect.as_deref().map(expected).transpose()?;
     let at_judge = |problem| hint_at_judge(problem, &options.directories);
     let mut found = read::read(&options.directories).map_err(at_judge)?;
@@ -53,6 +58,30 @@ pub(super) fn fleet(options: &FleetOptions) -> Result<u8, Failure> {
     Ok(exit_code(&fleet))
 }
 
+/// The page of a class.
+fn judge_tables(options: &FleetOptions) -> Result<u8, Failure> {
+    let format = match options.format {
+        FleetForm::Text => ComparisonForm::Text,
+        FleetForm::Html => ComparisonForm::Html,
+        FleetForm::Markdown => ComparisonForm::Markdown,
+        FleetForm::Json => ComparisonForm::Json,
+        FleetForm::Csv => {
+            let problem = Problem::new("a judgement of numbers has no CSV form");
+            return Err(problem.hint("choose text, html, markdown or json").into());
+        }
+    };
+    judge::judge(&JudgeOptions {
+        files: options.directories.clone(),
+        run: options.run.clone(),
+        other_machine: false,
+        blank: false,
+        format,
+        output: options.output.clone(),
+        all: options.all,
+        color: options.color,
+    })
+}
+
 /// The other hint, where tables with numbers of other programs were named.
 fn hint_at_judge(problem: Problem, named: &[PathBuf]) -> Problem {
     let is_table = |place: &Path| place.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("csv"));
@@ -62,7 +91,8 @@ fn hint_at_judge(problem: Problem, named: &[PathBuf]) -> Problem {
     };
     let has_table = |place: &Path| is_table(place) || entries(place).iter().any(|inside| is_table(inside));
     if named.iter().any(|place| has_table(place) || entries(place).iter().any(|inside| has_table(inside))) {
-        return problem.hint("`sysdyno judge DIR` judges CSV files with numbers of other programs");
+        return problem
+            .hint("`sysdyno judge DIR` judges CSV files with numbers of other programs, and so does --run RUN");
     }
     problem
 }

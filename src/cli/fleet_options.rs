@@ -25,6 +25,9 @@ pub(super) struct FleetOptions {
     /// Print only the nodes to measure again: open ones and as many healthy ones
     #[arg(long)]
     pub again: bool,
+    /// Judge tables with numbers of a class by this run, as `sysdyno judge` does
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["expect", "missing", "again", "before", "accepted"])]
+    pub run: Option<PathBuf>,
     /// Show what changed since this earlier state of the fleet
     #[arg(long, value_name = "DIR")]
     pub before: Option<PathBuf>,

@@ -150,4 +150,10 @@ fn a_fleet_of_tables_is_sent_to_judge() {
         let said = text(&output.stderr);
         assert!(output.status.code() == Some(2) && said.contains("hint: `sysdyno judge DIR`"), "{said}");
     }
+    let of_fleet = output(&["fleet", keep.path().to_str().unwrap(), "--run", RUN, "--format", "markdown"]);
+    let of_judge = output(&["judge", keep.path().to_str().unwrap(), "--run", RUN, "--format", "markdown"]);
+    assert_eq!((text(&of_fleet.stdout), of_fleet.status), (text(&of_judge.stdout), of_judge.status));
+    assert!(text(&of_fleet.stdout).contains("mine.csv"), "{}", told(&of_fleet));
+    let table = output(&["fleet", keep.path().to_str().unwrap(), "--run", RUN, "--format", "csv"]);
+    assert!(text(&table.stderr).contains("has no CSV form"), "{}", told(&table));
 }
