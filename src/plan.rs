@@ -5,7 +5,7 @@ use crate::machine::Machine;
 use crate::results::log::{Record, Step};
 use crate::results::problem::Problem;
 use crate::results::wording::duration;
-use crate::setup::Setup;
+use crate::setup::{Profile, Setup};
 use crate::statistics::location::FEWEST_LAUNCHES;
 
 /// Seconds to start and end a launch.
@@ -68,6 +68,13 @@ pub fn select(words: &[String]) -> Result<Vec<&'static Experiment>, Problem> {
         named.extend(names::selected(word).ok_or_else(|| unknown(word))?);
     }
     Ok(experiments::TABLE.iter().copied().filter(|one| named.iter().any(|found| found.id == one.id)).collect())
+}
+
+/// The experiments of a run. Without words a quick run has those that matter most.
+pub fn select_for_run(words: &[String], profile: Profile) -> Result<Vec<&'static Experiment>, Problem> {
+    let mut selected = select(words)?;
+    selected.retain(|experiment| !words.is_empty() || !profile.is_quick() || experiment.in_quick);
+    Ok(selected)
 }
 
 fn unknown(word: &str) -> Problem {
@@ -189,7 +196,6 @@ pub fn choose_cpu(asked: Option<u32>, allowed: &[u32], machine: &Machine) -> Res
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::setup::Profile;
 
     fn words(words: &[&str]) -> Vec<String> {
         words.iter().map(|&word| word.to_owned()).collect()
@@ -200,6 +206,15 @@ mod tests {
         let ids: Vec<&str> = select(&words(&["cpu.timer", "cpu"])).unwrap().iter().map(|found| found.id).collect();
         assert_eq!(ids[..2], ["cpu.frequency", "cpu.timer"]);
         assert_eq!(select(&[]).unwrap().len(), experiments::TABLE.len());
+    }
+
+    #[test]
+    fn a_quick_run_of_everything_has_what_matters_most() {
+        let number = |typed: &[&str], profile| select_for_run(&words(typed), profile).unwrap().len();
+        let all = experiments::TABLE.len();
+        assert!((10..all).contains(&number(&[], Profile::Quick)));
+        assert_eq!(number(&[], Profile::Default), all);
+        assert_eq!(number(&["os.scaling"], Profile::Quick), 1);
     }
 
     #[test]

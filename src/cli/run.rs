@@ -110,7 +110,7 @@ fn as_begun(options: &RunOptions, before: Option<&Before>) -> RunOptions {
 /// The beginning of this run, where it goes on: the run that was named, or the unfinished one of this node in a fleet.
 fn earlier_part(options: &RunOptions, identity: &Identity) -> Result<Option<Before>, Problem> {
     if let Some(fleet) = options.into.as_deref().filter(|_| !options.dry_run) {
-        let selected = plan::select(&options.selection)?;
+        let selected = plan::select_for_run(&options.selection, options.profile())?;
         return FleetRequest { fleet, profile: options.profile(), selected: &selected }.unfinished(identity);
     }
     options.resume.as_deref().map(Before::open).transpose()
@@ -142,7 +142,7 @@ fn describe_run(options: &RunOptions, before: Option<&Before>) -> Result<Describ
     }
     let selected = match before {
         Some(before) => before.experiments(&machine)?,
-        None => plan::select(&options.selection)?,
+        None => plan::select_for_run(&options.selection, options.profile())?,
     };
     let allowed = affinity::allowed();
     let cpu = before.map_or(options.cpu, |before| Some(before.log.header.cpu));

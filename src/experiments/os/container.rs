@@ -68,6 +68,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     ],
     seconds: |_| 0.3,
     time_out: 30.0,
+    in_quick: false,
     predict,
     measure,
     figures,

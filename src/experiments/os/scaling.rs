@@ -75,6 +75,7 @@ pub const EXPERIMENT: Experiment = Experiment {
         .in_summary_where(|labels| labels.get("threads") != Some("1"))],
     seconds: |_| 0.2,
     time_out: 30.0,
+    in_quick: false,
     predict,
     measure,
     figures,
