@@ -67,7 +67,7 @@ fn judge_tables(options: &FleetOptions) -> Result<u8, Failure> {
         FleetForm::Json => ComparisonForm::Json,
         FleetForm::Csv => {
             let problem = Problem::new("a judgement of numbers has no CSV form");
-            return Err(problem.hint("choose text, html, markdown or json").into());
+            return Err(problem.hint("choose another form, such as markdown").into());
         }
     };
     judge::judge(&JudgeOptions {
