@@ -24,7 +24,7 @@ use super::workload::Timed;
 use crate::sys::clock::Source;
 use crate::sys::{affinity, arch, counters};
 
-/// Does one pass of a job and returns its bytes.
+/// Does one pass of a job and returns its bytes or operations.
 pub type Pass = Box<dyn FnMut(usize) -> u64>;
 
 /// Makes what a member needs, in the member's own thread, on its CPU: memory lies on that CPU's node.
@@ -36,6 +36,9 @@ const DISTURBED: f64 = 0.02;
 /// A member was stopped between two readings where its bytes took more than this many times their median time. A
 /// hypervisor that takes the CPU away leaves such a gap, and the kernel of the guest does not see it.
 const STOPPED: f64 = 1.5;
+
+/// Why a window is disturbed in which members did not work at the same time.
+const APART: &str = "the threads never worked at the same time";
 
 /// Why a window is disturbed in which a member was stopped.
 const WAS_STOPPED: &str = "a thread was stopped for a while";
@@ -92,7 +95,7 @@ pub struct MemberProgress {
 /// What a team did in the span in which all its members worked.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Together {
-    /// Length of the span in ticks; above 0.
+    /// Length of the span in ticks. If the members did not meet, it is from the first start to the last end.
     pub ticks: f64,
     /// Bytes that all did in it.
     pub bytes: f64,
@@ -113,7 +116,7 @@ pub struct Windows<'t> {
     /// Length of a window in ticks.
     ticks: f64,
     hertz: f64,
-    /// Whether members wait for each other: then one that makes no progress is no disturbance.
+    /// Whether members wait for each other. A member without progress then does not disturb the window.
     waits: bool,
     /// Why windows were repeated, and how many.
     repeated: BTreeMap<&'static str, u32>,
@@ -379,14 +382,18 @@ pub fn together(tracks: &[MemberProgress], hertz: f64) -> Result<Together, Strin
     let spans = spans.filter(|spans| !spans.is_empty()).ok_or("a thread has no clock reading")?;
     let began = spans.iter().map(|span| span.0).max().unwrap_or(0);
     let ended = spans.iter().map(|span| span.1).min().unwrap_or(0);
-    if ended <= began {
-        return Err("the threads never worked at the same time".to_owned());
-    }
     if tracks.iter().any(|track| track.readings.windows(2).any(|pair| pair[1].0 < pair[0].0)) {
         return Err("the clock went backwards in a thread".to_owned());
     }
     if tracks.iter().any(|track| track.strays > 0) {
         return Err("a thread was not on its own CPU".to_owned());
+    }
+    let known = tracks.iter().all(|track| track.waited.is_some());
+    if ended <= began {
+        let (first, last) = (spans.iter().map(|span| span.0).min(), spans.iter().map(|span| span.1).max());
+        let ticks = (last.unwrap_or(0) - first.unwrap_or(0)) as f64;
+        let bytes = tracks.iter().map(|track| done_by(track, i64::MAX)).sum();
+        return Ok(Together { ticks, bytes, known, waited: true, disturbed: Some(APART) });
     }
     let ticks = (ended - began) as f64;
     let longest = spans.iter().map(|span| span.1 - span.0).max().unwrap_or(0) as f64;
@@ -402,7 +409,6 @@ pub fn together(tracks: &[MemberProgress], hertz: f64) -> Result<Together, Strin
         None
     };
     let bytes = tracks.iter().map(|track| done_by(track, ended) - done_by(track, began)).sum();
-    let known = tracks.iter().all(|track| track.waited.is_some());
     Ok(Together { ticks, bytes, known, waited, disturbed })
 }
 
@@ -439,9 +445,15 @@ mod tests {
     }
 
     #[test]
-    fn tracks_that_do_not_meet_or_go_back_or_stray_are_refused() {
+    fn tracks_that_do_not_meet_are_disturbed() {
+        let found = together(&[track(&[(0, 0), (100, 10)]), track(&[(200, 0), (300, 10)])], 1e9).unwrap();
+        let expected = Together { ticks: 300.0, bytes: 20.0, known: false, waited: true, disturbed: Some(APART) };
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn tracks_that_go_back_or_stray_are_refused() {
         let one = track(&[(0, 0), (100, 10)]);
-        assert!(together(&[one.clone(), track(&[(200, 0), (300, 10)])], 1e9).is_err());
         assert!(together(&[track(&[(0, 0), (100, 5), (50, 10), (120, 20)])], 1e9).is_err());
         assert!(together(&[MemberProgress { strays: 1, ..one.clone() }], 1e9).is_err());
         assert!(together(&[], 1e9).is_err());

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use crate::results::problem::Problem;
 use crate::results::quantity::Labels;
-use crate::sys::spinner::Spinner;
+use crate::sys::spinner::{Duty, Spinner};
 
 use super::Rig;
 use super::team::{Pass, Team, Windows};
@@ -20,37 +20,52 @@ const LEAST_WINDOWS: u32 = 2;
 /// Operations for which the time of a window is recorded: windows hold different numbers, a series has one.
 const NOMINAL: u64 = 100_000;
 
-/// What threads do together.
-pub struct TeamOperations<'a> {
-    /// The metric of their costs, and the series.
-    pub metric: &'a str,
-    pub series: &'a str,
-    /// A thread for each.
-    pub cpus: &'a [u32],
+/// What a number of threads do together.
+pub struct TeamJobs {
     /// Labels of each job.
-    pub jobs: Vec<Labels>,
-    /// Says how far apart the two CPUs of a pair are.
-    pub partner: Option<&'a Rc<Spinner>>,
+    pub labels: Vec<Labels>,
+    /// Makes the jobs of a thread, in that thread.
+    pub equip: Box<dyn Fn(usize) -> Result<Pass, String> + Send + Sync>,
     /// Whether a window counts, after it.
-    pub check: &'a dyn Fn() -> Result<(), String>,
+    pub check: Box<dyn Fn() -> Result<(), String>>,
 }
 
 impl Rig<'_> {
-    /// Samples what one operation costs a thread while all threads make it. They can wait for each other.
+    /// Samples what one operation costs a thread while all threads make it, for each number of threads. They can wait for each
+    /// other. The CPUs are those of the largest team, and `jobs` gets a source of random numbers and the number of threads.
     ///
     /// # Errors
     ///
     /// The launch cannot measure.
     pub fn sample_together(
         &mut self,
-        of: TeamOperations<'_>,
-        equip: impl Fn(usize) -> Result<Pass, String> + Send + Sync + 'static,
+        (metric, series): (&str, &str),
+        cpus: &[u32],
+        sizes: &[usize],
+        jobs: impl Fn(&mut fastrand::Rng, usize) -> TeamJobs,
     ) -> Result<(), Problem> {
-        let threads = of.cpus.len();
-        let mut team = match Team::with_caller(of.cpus, self.source()?, equip) {
+        // A host can move either CPU of a pair. Before any team, because only a task without threads is copied whole.
+        let partner = cpus.get(1).and_then(|&other| Spinner::new(other, Duty::Answer).ok()).map(Rc::new);
+        for &threads in sizes {
+            let jobs = jobs(self.random(), threads);
+            let partner = partner.as_ref().filter(|_| threads == 2);
+            self.sample_team((metric, series), &cpus[..threads], jobs, partner)?;
+        }
+        Ok(())
+    }
+
+    fn sample_team(
+        &mut self,
+        (metric, series): (&str, &str),
+        cpus: &[u32],
+        TeamJobs { labels, equip, check }: TeamJobs,
+        partner: Option<&Rc<Spinner>>,
+    ) -> Result<(), Problem> {
+        let threads = cpus.len();
+        let mut team = match Team::with_caller(cpus, self.source()?, equip) {
             Ok(team) => team,
             Err(reason) => {
-                self.unavailable(of.metric, &Labels::none().with("threads", threads), &reason);
+                self.unavailable(metric, &Labels::none().with("threads", threads), &reason);
                 return Ok(());
             }
         };
@@ -59,19 +74,19 @@ impl Rig<'_> {
         // The record of a window takes new memory before the threads begin.
         let expected = Expected { faults: true, ..Expected::default() };
         let workload = |(job, labels): (usize, Labels)| {
-            let windows = &windows;
+            let (windows, check) = (&windows, &check);
             let work = move |_| {
                 let timed = windows.borrow_mut().timed(job, NOMINAL * threads as u64)?;
-                (of.check)().map(|()| timed)
+                check().map(|()| timed)
             };
-            let workload = Workload::self_timed(of.series, labels, NOMINAL, work).sized(Sizing::Exactly(1));
+            let workload = Workload::self_timed(series, labels, NOMINAL, work).sized(Sizing::Exactly(1));
             let workload = workload.unclocked().waiting().at_most(most).expecting(expected);
-            match of.partner {
+            match partner {
                 Some(partner) => workload.across(partner),
                 None => workload,
             }
         };
-        self.sample(of.jobs.into_iter().enumerate().map(workload).collect())?;
+        self.sample(labels.into_iter().enumerate().map(workload).collect())?;
         self.remark(&format!("repeated.{threads}"), &windows.borrow().repeated());
         Ok(())
     }

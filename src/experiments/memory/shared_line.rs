@@ -28,7 +28,8 @@
 //! # What could fool us
 //!
 //! - Two threads of one core share its first cache. There a shared line costs no transfer.
-//! - A core that keeps a line for longer makes the average cheaper and the waiting of the others longer.
+//! - A core that keeps a line for longer makes the average cheaper and the waiting of the others longer. So two distant cores can
+//!   pay less for each addition than two near ones.
 //! - Programs that do other work between two operations meet less often. These costs are the upper end.
 //! - A host that takes one CPU away lets the other thread work alone, up to ten times as fast. A few percent of such time make an
 //!   operation on a shared line cheaper by a tenth or more.
@@ -41,16 +42,14 @@
 //! - David, Guerraoui, Trigonakis, SOSP 2013 (locks by threads)
 //! - Intel optimisation manual (false sharing)
 
-use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::footprint;
-use super::streams::team_sizes;
+use super::streams::sizes_from_one;
 use crate::evaluate::sample::Sample;
 use crate::experiments::prelude::*;
-use crate::rig::together::TeamOperations;
-use crate::sys::spinner::{Duty, Spinner};
+use crate::rig::together::TeamJobs;
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -204,7 +203,7 @@ fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
         None => (LINE.times(1.0), LINE.basis()),
     };
     let mut predictions = Vec::new();
-    for threads in sizes(cpus.len()) {
+    for threads in sizes_from_one(cpus.len()) {
         for job in jobs(threads) {
             let prediction = Prediction::of(TIME, labels(job, threads), Unit::Nanoseconds);
             let alone = cycle.of(ATOMIC_IN_LOOP.times(1.0));
@@ -228,46 +227,29 @@ fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
     predictions
 }
 
-/// Numbers of threads.
-fn sizes(all: usize) -> Vec<usize> {
-    [1].into_iter().chain(team_sizes(all)).collect()
-}
-
 fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     let cpus = footprint::cpus_of(rig.setup());
     if cpus.len() < 2 {
         rig.unavailable(TIME, &Labels::of([("threads", "2")]), &"only one CPU is allowed");
     }
-    // A host can move either CPU of a pair. Before any team, because only a task without threads is copied whole.
-    let partner = cpus.get(1).and_then(|&other| Spinner::new(other, Duty::Answer).ok()).map(Rc::new);
-    for threads in sizes(cpus.len()) {
-        let partner = partner.as_ref().filter(|_| threads == 2);
-        measure_team(rig, &cpus[..threads], partner)?;
-    }
-    Ok(())
-}
-
-fn measure_team(rig: &mut Rig<'_>, cpus: &[u32], partner: Option<&Rc<Spinner>>) -> Result<(), Problem> {
-    let (jobs, data) = (jobs(cpus.len()), Arc::new(SharedData::of(cpus.len())));
-    let team = TeamOperations {
-        metric: TIME,
-        series: OPERATION,
-        cpus,
-        jobs: jobs.iter().map(|&job| labels(job, cpus.len())).collect(),
-        partner,
-        check: &|| data.check(),
-    };
-    let shared = Arc::clone(&data);
-    rig.sample_together(team, move |thread| {
-        let (jobs, data) = (jobs.clone(), Arc::clone(&shared));
-        Ok(Box::new(move |job| data.operate(jobs[job], thread)))
+    rig.sample_together((TIME, OPERATION), &cpus, &sizes_from_one(cpus.len()), |_, threads| {
+        let (jobs, data) = (jobs(threads), Arc::new(SharedData::of(threads)));
+        let shared = Arc::clone(&data);
+        TeamJobs {
+            labels: jobs.iter().map(|&job| labels(job, threads)).collect(),
+            equip: Box::new(move |thread| {
+                let (jobs, data) = (jobs.clone(), Arc::clone(&shared));
+                Ok(Box::new(move |job| data.operate(jobs[job], thread)))
+            }),
+            check: Box::new(move || data.check()),
+        }
     })
 }
 
 fn figures(study: &Study<'_>, findings: &mut Findings) {
     let median = |labels: &Labels| study.sample(OPERATION, labels).as_ref().and_then(Estimate::median);
     let all = footprint::cpus_of(study.setup).len();
-    for threads in sizes(all) {
+    for threads in sizes_from_one(all) {
         for job in jobs(threads) {
             for labels in study.by_distance(OPERATION, &labels(job, threads)) {
                 let Some(estimate) = median(&labels) else { continue };

@@ -62,6 +62,11 @@ pub fn team_sizes(all: usize) -> Vec<usize> {
     sizes
 }
 
+/// The same with one thread before.
+pub fn sizes_from_one(all: usize) -> Vec<usize> {
+    [1].into_iter().chain(team_sizes(all)).collect()
+}
+
 /// Whether an operation is measured with this many of all threads: in between, reading and writing past the caches are enough.
 pub fn is_measured(operation: Operation, threads: usize, all: usize) -> bool {
     threads == 1 || threads == all || matches!(operation, Operation::Read | Operation::WriteNt)

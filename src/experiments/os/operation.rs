@@ -220,7 +220,7 @@ pub(super) fn interrupting(by: &PredictionInput<'_>, prediction: Prediction, sho
 }
 
 /// A page fault of a kind, by this run or else by its constant, in nanoseconds.
-fn page_fault(by: &PredictionInput<'_>, kind: &str) -> ((f64, f64, f64), Basis) {
+pub(super) fn page_fault(by: &PredictionInput<'_>, kind: &str) -> ((f64, f64, f64), Basis) {
     let of_kind = |metric: &&Metric| metric.name == "memory.page_fault.time" && metric.labels.get("kind") == Some(kind);
     match by.known.iter().find(of_kind) {
         Some(found) => (

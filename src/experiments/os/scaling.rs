@@ -37,7 +37,6 @@
 //! - will-it-scale (getppid1, open1, pipe1, lock1, page_fault1)
 
 use std::collections::BTreeMap;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -47,17 +46,16 @@ use crate::experiments::constants::KERNEL_ROUND_TRIP;
 use crate::experiments::figure_name::FigureName;
 use crate::experiments::memory::footprint;
 use crate::experiments::memory::map;
-use crate::experiments::memory::streams::team_sizes;
-use crate::experiments::os::operation::interrupting;
+use crate::experiments::memory::streams::sizes_from_one;
+use crate::experiments::os::operation::{interrupting, page_fault};
 use crate::experiments::os::row::Row;
 use crate::experiments::phrases::label;
 use crate::experiments::prelude::*;
 use crate::results::wording::capital;
 use crate::rig::team::Pass;
-use crate::rig::together::TeamOperations;
+use crate::rig::together::TeamJobs;
 use crate::sys::placed::{Around, PlacedLoop};
 use crate::sys::process;
-use crate::sys::spinner::{Duty, Spinner};
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -92,7 +90,7 @@ const PASS: f64 = 10e-6;
 const TRIAL: u64 = 20;
 /// Several threads take this share of the time of one, at least.
 const SLACK: f64 = 0.9;
-/// A call scales while a thread pays at most this many times what one alone pays.
+/// Threads do not wait for each other while each pays at most this many times what one alone pays.
 const SCALES: f64 = 1.25;
 
 constants! {
@@ -112,8 +110,8 @@ struct ScaledOperation {
     what: &'static str,
     size: Option<u64>,
     rows: &'static [Row],
-    /// Its cost for one task, in ordinary work.
-    alone: FigureName,
+    /// Its cost for one task, in ordinary work. None where its experiment comes later.
+    alone: Option<FigureName>,
 }
 
 impl ScaledOperation {
@@ -127,32 +125,27 @@ static OPERATIONS: [ScaledOperation; 5] = [
         what: "getppid",
         size: None,
         rows: &system_call::CALLS,
-        alone: FigureName::of("os.system_call.time call=getppid"),
+        alone: Some(FigureName::of("os.system_call.time call=getppid")),
     },
     ScaledOperation {
         what: "open_close",
         size: None,
         rows: &system_call::CALLS,
-        alone: FigureName::of("os.system_call.time call=open_close"),
+        alone: Some(FigureName::of("os.system_call.time call=open_close")),
     },
     ScaledOperation {
         what: "pipe",
         size: Some(1),
         rows: channel::OPERATIONS.rows,
-        alone: FigureName::of("os.channel.time through=pipe bytes=1"),
+        alone: Some(FigureName::of("os.channel.time through=pipe bytes=1")),
     },
     ScaledOperation {
         what: "file_lock",
         size: None,
         rows: lock::OPERATIONS.rows,
-        alone: FigureName::of("os.lock.time what=file_lock"),
+        alone: Some(FigureName::of("os.lock.time what=file_lock")),
     },
-    ScaledOperation {
-        what: "map_write_unmap",
-        size: Some(1),
-        rows: map::OPERATIONS.rows,
-        alone: FigureName::of("memory.map.time what=map_write_unmap pages=1 other_threads=0"),
-    },
+    ScaledOperation { what: "map_write_unmap", size: Some(1), rows: map::OPERATIONS.rows, alone: None },
 ];
 
 fn labels(what: &str, threads: usize) -> Labels {
@@ -161,7 +154,7 @@ fn labels(what: &str, threads: usize) -> Labels {
 
 /// Numbers of threads.
 fn sizes(setup: &Setup) -> Vec<usize> {
-    [1].into_iter().chain(team_sizes(footprint::cpus_of(setup).len())).collect()
+    sizes_from_one(footprint::cpus_of(setup).len())
 }
 
 fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
@@ -173,7 +166,7 @@ fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
             let more = FURTHER.times((threads - 1) as f64);
             let waiting = product(IN_LOOP.times(1.0), (1.0 + more.0, 1.0 + more.1, 1.0 + more.2));
             let prediction = Prediction::of(TIME, labels(operation.what, threads), Unit::Nanoseconds);
-            let prediction = if let Some(alone) = operation.alone.find(by.known) {
+            let prediction = if let Some(alone) = operation.alone.and_then(|alone| alone.find(by.known)) {
                 let own = (alone.value, alone.value, alone.value);
                 let basis = format!("{}, {}, {}", alone.name, IN_LOOP.basis().text(), FURTHER.basis().text());
                 prediction.software("the operation of one thread", product(own, waiting), Basis::metric(&basis))
@@ -181,7 +174,18 @@ fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
                 let entries = product(CycleTime::known(by).of(KERNEL_ROUND_TRIP.times(row.entries)), waiting);
                 let (work, pace) = super::kernel_work(by, row.instructions);
                 let entered = prediction.hardware("entering the kernel", entries, KERNEL_ROUND_TRIP.basis());
-                entered.software(row.what, product(work, waiting), pace)
+                let worked = entered.software(row.what, product(work, waiting), pace);
+                match row.faults {
+                    Some((faults, kind)) => {
+                        let (fault, basis) = page_fault(by, kind);
+                        worked.software(
+                            "page faults",
+                            product((faults, faults, faults), product(fault, waiting)),
+                            basis,
+                        )
+                    }
+                    None => worked,
+                }
             };
             // Each thread has the interrupts of the others, too.
             let interrupts = row.shootdowns * threads as f64;
@@ -204,36 +208,19 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
             Err(reason) => rig.unavailable(TIME, &Labels::of([("what", operation.what)]), &reason),
         }
     }
-    let cpus = footprint::cpus_of(rig.setup());
-    // A host can move either CPU of a pair. Before any team, because only a task without threads is copied whole.
-    let partner = cpus.get(1).and_then(|&other| Spinner::new(other, Duty::Answer).ok()).map(Rc::new);
-    for threads in sizes(rig.setup()) {
-        let partner = partner.as_ref().filter(|_| threads == 2);
-        measure_team(rig, &cpus[..threads], &usable, partner)?;
-    }
-    Ok(())
-}
-
-fn measure_team(
-    rig: &mut Rig<'_>,
-    cpus: &[u32],
-    usable: &[(&'static str, &'static Row)],
-    partner: Option<&Rc<Spinner>>,
-) -> Result<(), Problem> {
-    let failed = Arc::new(AtomicBool::new(false));
-    let (rows, seed, failing) = (usable.to_vec(), rig.random().u64(..), Arc::clone(&failed));
-    let team = TeamOperations {
-        metric: TIME,
-        series: OPERATION,
-        cpus,
-        jobs: usable.iter().map(|(what, _)| labels(what, cpus.len())).collect(),
-        partner,
-        check: &|| {
-            let has_failed = failed.load(Ordering::Acquire);
-            if has_failed { Err("an answer differs from the expected one".to_owned()) } else { Ok(()) }
-        },
-    };
-    rig.sample_together(team, move |thread| equip(&rows, seed.wrapping_add(thread as u64), &failing))
+    let (cpus, sizes) = (footprint::cpus_of(rig.setup()), sizes(rig.setup()));
+    rig.sample_together((TIME, OPERATION), &cpus, &sizes, |random, threads| {
+        let failed = Arc::new(AtomicBool::new(false));
+        let (rows, seed, failing) = (usable.clone(), random.u64(..), Arc::clone(&failed));
+        TeamJobs {
+            labels: usable.iter().map(|(what, _)| labels(what, threads)).collect(),
+            equip: Box::new(move |thread| equip(&rows, seed.wrapping_add(thread as u64), &failing)),
+            check: Box::new(move || {
+                let has_failed = failed.load(Ordering::Acquire);
+                if has_failed { Err("an answer differs from the expected one".to_owned()) } else { Ok(()) }
+            }),
+        }
+    })
 }
 
 /// The loops of a thread, which makes its files itself.
@@ -300,20 +287,17 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
         let costs: Vec<(usize, Metric)> =
             sizes(study.setup).into_iter().skip(1).filter_map(|threads| Some((threads, time(threads)?))).collect();
         let Some((most, last)) = costs.last() else { continue };
-        let scales = costs.iter().take_while(|(_, cost)| cost.value <= SCALES * alone.value).last();
-        let phrase = label(TIME, "what", operation.what);
-        findings.say(match scales {
-            Some((up_to, _)) if up_to == most => format!("{} scales to {most} threads.", capital(&phrase)),
-            Some((up_to, _)) => {
-                format!("{} scales to {up_to} threads. With {most} each pays {}.", capital(&phrase), last.shown())
-            }
-            None => format!(
-                "{} does not scale. With {most} threads each pays {}, and one alone {}.",
-                capital(&phrase),
-                last.shown(),
-                alone.shown()
-            ),
-        });
+        let flat = costs.iter().take_while(|(_, cost)| cost.value <= SCALES * alone.value).last();
+        let up_to = match flat {
+            Some((up_to, _)) => format!(" Up to {up_to} threads, it is at most {SCALES} times as much."),
+            None => String::new(),
+        };
+        findings.say(format!(
+            "{}: one thread pays {}, and each of {most} threads {}.{up_to}",
+            capital(&label(TIME, "what", operation.what)),
+            alone.shown(),
+            last.shown()
+        ));
     }
 }
 

@@ -18,7 +18,7 @@ pub(super) fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
             all.push(of(RATE, labels).hardware(&expected.what, expected.rate, expected.basis));
         }
     }
-    for threads in std::iter::once(1).chain(streams::team_sizes(cpus.len())) {
+    for threads in streams::sizes_from_one(cpus.len()) {
         let Ok(level) = footprint::memory_level(by.setup, &cpus[..threads], memory) else { continue };
         for operation in Operation::ALL {
             if !streams::is_measured(operation, threads, cpus.len()) {
