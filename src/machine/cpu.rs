@@ -34,6 +34,12 @@ pub struct Cpu {
     pub vendor: Option<Fact<String>>,
     /// Name of the product.
     pub model_name: Claims<String>,
+    /// Bits of physical and virtual addresses, as the kernel lists them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address_sizes: Option<Fact<String>>,
+    /// Which byte of a word comes first: `little` or `big` endian.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub byte_order: Option<Fact<String>>,
     /// CPUID family.
     pub family: Option<Fact<u32>>,
     /// CPUID model, or the MIDR part number of an Arm core.
@@ -144,6 +150,8 @@ pub(super) fn read(tree: &Tree, cpuid: &Cpuid, affinity: &Claims<CpuList>, guest
         vendor: blocks.text("vendor_id").or_else(|| blocks.text("CPU implementer")),
         // Boards without a model name in `/proc/cpuinfo` have one in their device tree.
         model_name: Claims::of([blocks.name(), cpuid.brand.clone(), tree.fact("/proc/device-tree/model")]),
+        address_sizes: blocks.text("address sizes"),
+        byte_order: tree.fact("/sys/kernel/cpu_byteorder").or_else(|| own_byte_order(tree)),
         family: blocks.number("cpu family"),
         model: blocks.number("model").or_else(|| blocks.number("CPU part")),
         stepping: blocks.number("stepping").or_else(|| blocks.number("CPU revision")),
@@ -210,6 +218,12 @@ fn architecture(tree: &Tree, blocks: &CpuinfoBlocks) -> Option<Fact<String>> {
     tree.fact("/proc/sys/kernel/arch")
         .or_else(|| blocks.architecture())
         .or_else(|| tree.is_live().then(|| Fact::new(std::env::consts::ARCH.to_owned(), "this program's own target")))
+}
+
+/// Kernels before 6.2 have no file for it.
+fn own_byte_order(tree: &Tree) -> Option<Fact<String>> {
+    let name = if cfg!(target_endian = "little") { "little" } else { "big" };
+    tree.is_live().then(|| Fact::new(name.to_owned(), "this program's own target"))
 }
 
 fn hypervisor(blocks: &CpuinfoBlocks, features: &std::collections::BTreeSet<String>) -> Option<Fact<bool>> {

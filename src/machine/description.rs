@@ -4,8 +4,8 @@ use super::fact::Claims;
 use super::row::{FactRow, Mark};
 use super::wording::{bytes, hertz};
 use super::{
-    BlockDevice, Cache, Contradiction, CoreType, Cpu, CpuList, DeviceLimit, Interface, Machine, Shaper, Storage,
-    contradiction,
+    BlockDevice, Cache, Contradiction, CoreType, Cpu, CpuList, DeviceLimit, Interface, InterfaceKind, IoBus, Machine,
+    Shaper, Storage, contradiction,
 };
 
 /// A titled group of rows.
@@ -116,6 +116,8 @@ fn processor(machine: &Machine) -> Vec<FactRow> {
         }),
         FactRow::of("instructions executed by", &cpu.emulator, Clone::clone)
             .map(|row| row.with_note(Some("its speed is that of translated code, so no result is a cost"))),
+        FactRow::of("address sizes", &cpu.address_sizes, Clone::clone),
+        FactRow::of("byte order", &cpu.byte_order, Clone::clone),
         identity(cpu),
         microarchitecture(cpu).map(|row| row.marked([Screen, Report])),
         FactRow::of("microcode", &cpu.microcode, Clone::clone),
@@ -229,7 +231,8 @@ fn storage(storage: &Storage) -> Vec<FactRow> {
         let size = |value: &u64| bytes(*value);
         let place = format!("{} at {}, {}", mount.file_system.value, mount.mount_point, mount.options);
         let name = format!("file system of {}", mount.directory);
-        rows.push(FactRow::new(&name, place, mount.file_system.source.as_str()).marked([Mark::Screen]));
+        let row = FactRow::new(&name, place, mount.file_system.source.as_str());
+        rows.push(row.marked([Mark::Screen, Mark::Report]));
         rows.extend(FactRow::of("its size", &mount.total_bytes, size));
         let free = FactRow::of("its free space", &mount.free_bytes, size);
         rows.extend(free.map(|row| row.marked([Mark::Fleeting])));
@@ -237,7 +240,8 @@ fn storage(storage: &Storage) -> Vec<FactRow> {
     match &storage.device {
         Some(device) if storage.scratch => {
             let name = format!("its disk {}", device.name);
-            rows.push(FactRow::new(&name, disk(device), device.source.as_str()).marked([Mark::Screen]));
+            let row = FactRow::new(&name, disk(device), device.source.as_str());
+            rows.push(row.marked([Mark::Screen, Mark::Report]));
             rows.push(FactRow::new("its queue", queue(device), format!("{}/queue", device.source)));
             let limits: Vec<String> = device.limits.iter().map(DeviceLimit::text).collect();
             rows.extend((!limits.is_empty()).then(|| FactRow::new("its limits", limits.join(", "), "control groups")));
@@ -263,6 +267,7 @@ fn disk(device: &BlockDevice) -> String {
         device.model.clone(),
         device.size_bytes.map(bytes),
         device.driver.as_ref().map(|driver| format!("driver {driver}")),
+        device.bus.as_ref().map(IoBus::text),
         rotational,
         device.partition.as_ref().map(|name| format!("partition {name}")),
         (!device.below.is_empty()).then(|| format!("on {}", device.below.join(" "))),
@@ -287,10 +292,13 @@ fn interface(interface: &Interface) -> FactRow {
     let parts = [
         Some(format!("{:?}", interface.kind).to_lowercase()),
         interface.driver.as_ref().map(|driver| format!("driver {driver}")),
+        interface.bus.as_ref().map(IoBus::text),
         interface.bits_per_second.map(|rate| format!("{} Mbit/s", rate / 1_000_000)),
         interface.mtu_bytes.map(|size| format!("MTU {size} B")),
         interface.state.clone(),
         interface.shaper.as_ref().map(|shaper| format!("shaped by {}", Shaper::text(shaper, &interface.name))),
     ];
-    FactRow::new(&interface.name, listed(parts), interface.source.as_str())
+    let row = FactRow::new(&interface.name, listed(parts), interface.source.as_str());
+    let is_device = !matches!(interface.kind, InterfaceKind::Loopback | InterfaceKind::Virtual);
+    if is_device { row.marked([Mark::Report]) } else { row }
 }

@@ -7,6 +7,7 @@ use super::CPUS;
 use super::cpu_list::CpuList;
 use super::fact::{Claims, Fact};
 use super::row::{FactRow, Mark, facts};
+use super::software;
 use super::tree::{Tree, value_of};
 
 const CLOCK: &str = "/sys/devices/system/clocksource/clocksource0";
@@ -21,6 +22,15 @@ pub struct Kernel {
     /// What answers system calls in the place of a Linux kernel, whose version it only claims.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub emulator: Option<Fact<String>>,
+    /// Distribution whose files this process sees, such as `Debian GNU/Linux 12 (bookworm)`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub distribution: Option<Fact<String>>,
+    /// C library of its programs, with its version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub c_library: Option<Fact<String>>,
+    /// Scheduler of usual tasks, such as `EEVDF`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduler: Option<Fact<String>>,
     /// Command line.
     pub command_line: Option<Fact<String>>,
     /// Timer interrupts per second while a CPU is busy (`CONFIG_HZ`): 100, 250, 300 or 1000 on all but odd kernels.
@@ -113,6 +123,9 @@ facts! {
         .map(|row| row.with_note(Some("no Linux kernel, so its version only states which calls it imitates")));
     release = release(tree), "release" Report;
     version = tree.fact("/proc/version"), "version";
+    distribution = software::distribution(tree), "distribution" Report;
+    c_library = software::c_library(tree), "C library";
+    scheduler = software::scheduler(tree, kernel.release.as_ref()).filter(|_| kernel.emulator.is_none()), "scheduler";
     command_line = tree.fact("/proc/cmdline"), "command line";
     tick_hertz = tick_hertz(tree, kernel.release.as_ref()) => tick_row(kernel);
     preemption = preemption(tree, kernel.version.as_ref()), "preemption";

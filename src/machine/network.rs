@@ -4,6 +4,7 @@ use nix::net::if_::if_nametoindex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::io_bus::{self, IoBus};
 use super::storage::device_driver;
 use super::tree::Tree;
 use crate::sys::queueing::{self, Queue};
@@ -21,6 +22,9 @@ pub struct Interface {
     pub mtu_bytes: Option<u32>,
     /// Driver; absent for interfaces without a device.
     pub driver: Option<String>,
+    /// What connects it with the processor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bus: Option<IoBus>,
     /// `up`, `down`, `unknown` (a loopback never says more).
     pub state: Option<String>,
     /// What it is made of.
@@ -115,6 +119,7 @@ fn read_one(tree: &Tree, name: String, queues: &[Queue]) -> Interface {
             .and_then(|megabits| megabits.checked_mul(1_000_000)),
         mtu_bytes: text("mtu").and_then(|text| text.parse().ok()),
         driver,
+        bus: io_bus::read(tree, &format!("{source}/device")),
         state: text("operstate"),
         // By the kernel's word: /sys can be that of another network namespace.
         shaper: queues.first().and_then(|_| shaper(queues, if_nametoindex(name.as_str()).ok()?)),

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cgroup::{self, DeviceLimit};
 use super::fact::Fact;
+use super::io_bus::{self, IoBus};
 use super::mount::{self, MOUNTS};
 use super::tree::{Tree, bracketed, value_of};
 
@@ -124,6 +125,9 @@ pub struct BlockDevice {
     pub model: Option<String>,
     /// Driver, such as `nvme`, `virtio_blk`.
     pub driver: Option<String>,
+    /// What connects it with the processor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bus: Option<IoBus>,
     /// Size in bytes.
     pub size_bytes: Option<u64>,
     /// True when the kernel believes that it turns. A virtual disk says so for no reason.
@@ -262,6 +266,7 @@ fn block_device(tree: &Tree, name: &str, partition: Option<String>) -> BlockDevi
         partition,
         model: text("device/model"),
         driver,
+        bus: io_bus::read(tree, &format!("{source}/device")),
         size_bytes: number("size").and_then(|sectors| sectors.checked_mul(SECTOR_BYTES)),
         rotational: number("queue/rotational").map(|value| value != 0),
         is_virtual: is_virtual || virtual_model,

@@ -188,7 +188,7 @@ pub(super) fn prepare(rig: &mut Rig<'_>, wanted: impl IntoIterator<Item = u64>) 
 /// What /sys says of the interface and of what is below the device.
 fn remark_device(rig: &mut Rig<'_>) {
     let Some(device) = rig.setup().machine.scratch().and_then(|storage| storage.device.as_ref()) else { return };
-    if let Some(rate) = interface_rate(&device.name) {
+    if let Some(rate) = device.bus.as_ref().and_then(|bus| bus.bytes_per_second) {
         rig.remark("interface", &rate);
     }
     if let Ok(file) = std::fs::read_to_string(format!("/sys/block/{}/loop/backing_file", device.name)) {
@@ -196,32 +196,6 @@ fn remark_device(rig: &mut Rig<'_>) {
             .map_or_else(|_| "a file system that cannot be inspected".to_owned(), |ground| ground.file_system);
         rig.remark("below", &format!("it is the file {} on {kind}", file.trim()));
     }
-}
-
-/// Bytes per second that the interface of a disk carries at most: the PCIe link of an NVMe disk, the speed of a SATA link.
-fn interface_rate(name: &str) -> Option<f64> {
-    let of_device = |file: &str| std::fs::read_to_string(format!("/sys/block/{name}/device/device/{file}")).ok();
-    if name.starts_with("nvme") {
-        let speed: f64 = of_device("current_link_speed")?.split_whitespace().next()?.parse().ok()?;
-        let width: f64 = of_device("current_link_width")?.trim().parse().ok()?;
-        // 8b/10b up to 5 GT/s, 128b/130b above.
-        let efficiency = if speed <= 5.0 { 0.8 } else { 128.0 / 130.0 };
-        return Some(speed * 1e9 / 8.0 * efficiency * width);
-    }
-    let path = std::fs::canonicalize(format!("/sys/block/{name}")).ok()?;
-    let port = ata_port(&path)?;
-    sata_rate(&std::fs::read_to_string(format!("/sys/class/ata_link/link{port}/sata_spd")).ok()?)
-}
-
-/// The number of the ATA port that a disk hangs on, by its path in /sys.
-fn ata_port(path: &Path) -> Option<u32> {
-    path.components().find_map(|part| part.as_os_str().to_str()?.strip_prefix("ata")?.parse().ok())
-}
-
-/// Bytes per second of a SATA link by what the kernel says of it, such as `6.0 Gbps`: ten bits carry a byte.
-fn sata_rate(text: &str) -> Option<f64> {
-    let gigabits: f64 = text.trim().strip_suffix("Gbps")?.trim().parse().ok()?;
-    Some(gigabits * 1e9 / 10.0)
 }
 
 /// Counts what is asked for and what devices read, and records both for an order.
@@ -544,15 +518,6 @@ mod tests {
         assert_eq!(sizes(wanted(Profile::Default), 2 << 30), SIZES[..5]);
         assert_eq!(sizes(wanted(Profile::Quick), 64 << 20), SIZES[..3]);
         assert!(sizes(wanted(Profile::Default), 1 << 19).is_empty());
-    }
-
-    #[test]
-    fn the_rate_of_a_sata_link_is_found() {
-        let path = Path::new("/sys/devices/pci0000:00/0000:00:17.0/ata3/host2/target2:0:0/2:0:0:0/block/sda");
-        assert_eq!(ata_port(path), Some(3));
-        assert_eq!(ata_port(Path::new("/sys/devices/pci0000:00/0000:00:01.0/virtio0/block/vda")), None);
-        assert_eq!(sata_rate("6.0 Gbps\n"), Some(6e8));
-        assert_eq!(sata_rate("<unknown>\n"), None);
     }
 
     #[test]
