@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -29,6 +30,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -326,6 +328,40 @@ static void make_areas(void)
     check(!munmap(between, bytes), "munmap");
 }
 
+/* Sockets on the loopback interface, through which nothing is sent. */
+static int listening, connected;
+static const int set_to = 1;
+static const struct sockaddr_in any_port = { .sin_family = AF_INET, .sin_addr = { 0x0100007f } };
+static struct sockaddr_in found_address;
+static socklen_t address_bytes = sizeof found_address;
+static struct iovec buffers[10];
+static struct epoll_event same_event;
+static unsigned words[4], held_word;
+
+ALWAYS_IN_LINE long bind_and_close(void)
+{
+    long made = in_line(SYS_socket, AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    return in_line(SYS_bind, made, (long)&any_port, sizeof any_port) + in_line(SYS_close, made, 0, 0);
+}
+
+ALWAYS_IN_LINE long pair_and_close(void)
+{
+    int pair[2];
+    long made = in_line_6(SYS_socketpair, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, (long)pair, 0, 0);
+    return made + in_line(SYS_close, pair[0], 0, 0) + in_line(SYS_close, pair[1], 0, 0);
+}
+
+static void make_sockets(void)
+{
+    listening = socket(AF_INET, SOCK_STREAM, 0), connected = socket(AF_INET, SOCK_DGRAM, 0);
+    check(!bind(listening, (const struct sockaddr *)&any_port, sizeof any_port) && !listen(listening, 128), "listen");
+    check(!bind(connected, (const struct sockaddr *)&any_port, sizeof any_port), "bind");
+    check(!getsockname(connected, (struct sockaddr *)&found_address, &address_bytes), "getsockname");
+    check(!connect(connected, (struct sockaddr *)&found_address, sizeof found_address), "connect");
+    for (int i = 0; i < 10; i++)
+        buffers[i] = (struct iovec){ &byte, 1 };
+}
+
 /* An operation, its name and its code. The answer goes into a sum that is looked at. */
 #define OPERATIONS(X) \
     X(REFUSED, "enosys", in_line(-1, 0, 0, 0)) \
@@ -377,6 +413,20 @@ static void make_areas(void)
     X(FIONREAD_, "ioctl_fionread", in_line(SYS_ioctl, own_pipe[0], FIONREAD, (long)facts)) \
     X(TIMER, "timerfd_gettime", in_line(SYS_timerfd_gettime, timer, (long)facts, 0)) \
     X(BARRIER, "membarrier", in_line(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0)) \
+    X(CHDIR, "chdir", in_line(SYS_chdir, (long)".", 0, 0)) \
+    X(SETFL, "fcntl_setfl", in_line(SYS_fcntl, block, F_SETFL, O_RDWR)) \
+    X(WRITEV, "writev_10", in_line(SYS_writev, null, (long)buffers, 10)) \
+    X(TIMES, "times", in_line(SYS_times, (long)facts, 0, 0)) \
+    X(EPOLL_CTL, "epoll_ctl", in_line_6(SYS_epoll_ctl, set, EPOLL_CTL_MOD, ready, (long)&same_event, 0, 0)) \
+    X(REQUEUE, "futex_requeue", in_line_6(SYS_futex, (long)words, FUTEX_CMP_REQUEUE | FUTEX_PRIVATE_FLAG, 1, 1, (long)(words + 2), 0)) \
+    X(SOCKET, "socket_close", in_line(SYS_close, in_line(SYS_socket, AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), 0, 0)) \
+    X(BIND, "socket_bind_close", bind_and_close()) \
+    X(PAIR, "socketpair_close", pair_and_close()) \
+    X(LISTEN, "listen", in_line(SYS_listen, listening, 128, 0)) \
+    X(SETOPTION, "setsockopt", in_line_6(SYS_setsockopt, connected, SOL_SOCKET, SO_REUSEADDR, (long)&set_to, sizeof set_to, 0)) \
+    X(OWN_NAME, "getsockname", in_line(SYS_getsockname, connected, (long)&found_address, (long)&address_bytes)) \
+    X(PEER_NAME, "getpeername", in_line(SYS_getpeername, connected, (long)&found_address, (long)&address_bytes)) \
+    X(INHERIT, "inheriting_lock", in_line_6(SYS_futex, (long)&held_word, FUTEX_LOCK_PI | FUTEX_PRIVATE_FLAG, 0, 0, 0, 0) + in_line(SYS_futex, (long)&held_word, FUTEX_UNLOCK_PI | FUTEX_PRIVATE_FLAG, 0)) \
     X(MAP1, "map_unmap.1", map_and_unmap(1, 0, 0)) \
     X(MAPW1, "map_write_unmap.1", map_and_unmap(1, 1, 0)) \
     X(MAPW64, "map_write_unmap.64", map_and_unmap(64, 1, 0)) \
@@ -490,11 +540,11 @@ static void in_work(void)
         entries[i] = (struct pollfd){ i == MOST_ENTRIES - 1 ? ready : quiet, POLLIN, 0 };
     FD_SET(ready, &ready_set);
     struct epoll_event event = { .events = EPOLLIN };
-    int ready = eventfd(1, 0);
     check(write(block, page, sizeof page) == sizeof page && set >= 0 && timer >= 0, "files");
     check(!epoll_ctl(set, EPOLL_CTL_ADD, ready, &event), "epoll_ctl");
     check(!in_line(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0), "membarrier");
     make_areas();
+    make_sockets();
     write_text();
     for (int which = NONE + 1; which < COUNT; which++) {
         for (int batch = 0; batch < BATCHES; batch++) {

@@ -5,7 +5,8 @@ use std::rc::Rc;
 
 use crate::results::problem::Problem;
 use crate::results::quantity::Labels;
-use crate::sys::placed::{Around, Operation, PlacedLoop};
+use crate::sys::operation::Operation;
+use crate::sys::placed::{Around, PlacedLoop};
 
 use super::Rig;
 use super::sampler::{MOST_BLOCKS, Timed, Workload};

@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::time::Instant;
 
 use super::arch::{self, ClockReader, Reading, Stamp, reader};
-use super::placed::Operation;
+use super::operation::Operation;
 
 /// Source of the ticks of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

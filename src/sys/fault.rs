@@ -17,7 +17,8 @@ use nix::sys::statfs::{OVERLAYFS_SUPER_MAGIC, fstatfs};
 use super::arch::serialise;
 use super::create;
 use super::memory::{Pages, page_size};
-use super::placed::{Around, Operation, PlacedLoop};
+use super::operation::Operation;
+use super::placed::{Around, PlacedLoop};
 
 /// Size of a huge page that transparent huge pages are made of on x86_64, and on aarch64 with small pages of 4 KiB.
 pub const HUGE_PAGE: usize = 2 << 20;

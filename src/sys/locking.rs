@@ -1,11 +1,11 @@
-//! Locks that no other task wants: in memory, and of files.
+//! Locks that no other task wants: in memory, of the kernel, and of files.
 
 use std::ffi::c_void;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, RwLock};
 
-use super::placed::Operation;
+use super::operation::Operation;
 
 /// Adds 1 to a number, and takes it away again.
 extern "C" fn add_and_subtract(number: *mut c_void) -> i64 {
@@ -65,6 +65,17 @@ impl<'a> Operation<'a> {
         unsafe { Operation::on_value(RwLock::new(()), lock_to_read) }
     }
 
+    /// futex(2): takes a lock whose holder inherits the priority of its waiters, and gives it back. The kernel does both.
+    pub fn inheriting_lock() -> [Operation<'static>; 2] {
+        Operation::two_on_files(AtomicI64::new(0), |word| {
+            [libc::FUTEX_LOCK_PI, libc::FUTEX_UNLOCK_PI].map(|how| {
+                let how = i64::from(how | libc::FUTEX_PRIVATE_FLAG);
+                // SAFETY: the kernel changes the word, which lives as long as the operation. Without a time limit it reads no other memory.
+                unsafe { Operation::call(libc::SYS_futex, [std::ptr::from_ref(word) as i64, how, 0, 0, 0, 0], 0) }
+            })
+        })
+    }
+
     /// flock(2): takes the lock of a file, and gives it back.
     pub fn lock_of_file(file: BorrowedFd<'a>) -> [Operation<'a>; 2] {
         [libc::LOCK_EX | libc::LOCK_NB, libc::LOCK_UN].map(|how| {
@@ -104,6 +115,7 @@ mod tests {
         let file = std::os::fd::AsFd::as_fd(&file);
         assert!(Operation::work(&Operation::lock_of_file(file)));
         assert!(Operation::work(&Operation::lock_of_range(file)));
+        assert!(Operation::work(&Operation::inheriting_lock()));
         for operation in [Operation::atomic_additions(), Operation::mutex(), Operation::reader_lock()] {
             assert!(Operation::work(&[operation]));
         }

@@ -13,7 +13,7 @@ use nix::sys::prctl;
 
 use super::create;
 use super::memory::page_size;
-use super::placed::Operation;
+use super::operation::Operation;
 
 /// What is done to an area.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use super::arch::system_call;
 use super::create;
-use super::placed::Operation;
+use super::operation::Operation;
 
 /// A name that does not exist between operations, and one that does.
 const NEW: &CStr = c"new";

@@ -11,7 +11,7 @@ use io_uring::{IoUring, opcode, types};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 
 use super::file::Buffer;
-use super::placed::Operation;
+use super::operation::Operation;
 
 /// Entries of the submission queue: the longest batch that can be submitted at once.
 pub const ENTRIES: u32 = 32;

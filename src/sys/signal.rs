@@ -13,7 +13,7 @@ use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction
 
 use super::arch;
 use super::memory::page_size;
-use super::placed::Operation;
+use super::operation::Operation;
 
 /// The signal that is installed and sent: nothing else in this program uses it.
 const SIGNAL: i32 = libc::SIGUSR1;

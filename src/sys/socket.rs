@@ -9,7 +9,7 @@ use nix::sys::socket::{AddressFamily, Backlog, SockFlag, SockType, SockaddrLike,
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::arch::system_call;
-use super::placed::Operation;
+use super::operation::Operation;
 
 /// read(2): bytes read, or a negative error number. No library stands in between, so nothing but the call is timed.
 #[inline(always)]

@@ -8,7 +8,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::Arc;
 
 use super::arch::{align_code, system_call};
-use super::placed::{Around, Operation, PlacedLoop};
+use super::operation::Operation;
+use super::placed::{Around, PlacedLoop};
 
 /// Number that no system call has: the kernel refuses it with ENOSYS after entry and before anything else.
 const NO_SUCH_CALL: i64 = -1;
@@ -61,9 +62,18 @@ extern "C" fn duplicate_and_close(of: *mut c_void) -> i64 {
     close(unsafe { system_call(libc::SYS_dup, [of as i64, 0, 0]) })
 }
 
+/// times(2). The answer is 0 instead of the time, or a negative error number.
+#[inline(never)]
+extern "C" fn times(_: *mut c_void) -> i64 {
+    align_code();
+    let mut times = [0_i64; size_of::<libc::tms>() / size_of::<i64>()];
+    // SAFETY: the kernel writes the times of a process into the memory.
+    unsafe { system_call(libc::SYS_times, [times.as_mut_ptr() as i64, 0, 0]) }.min(0)
+}
+
 /// close(2) of a new descriptor, or the error number that stands for it.
 #[inline(always)]
-fn close(descriptor: i64) -> i64 {
+pub(super) fn close(descriptor: i64) -> i64 {
     if descriptor < 0 {
         return descriptor;
     }
@@ -266,6 +276,36 @@ impl<'a> Operation<'a> {
         unsafe { Operation::call(libc::SYS_fcntl, arguments, 0) }.answering_as_now()
     }
 
+    /// fcntl(2) that sets the status flags of a file to what they are.
+    pub fn set_status_flags(of: BorrowedFd<'a>) -> Self {
+        let flags = Operation::status_flags(of).expected();
+        let arguments = [i64::from(of.as_raw_fd()), i64::from(libc::F_SETFL), flags, 0, 0, 0];
+        // SAFETY: no memory. The descriptor is open for the lifetime.
+        unsafe { Operation::call(libc::SYS_fcntl, arguments, 0) }
+    }
+
+    /// chdir(2) to the working directory.
+    pub fn same_directory() -> Self {
+        // SAFETY: the kernel reads the path, which is static.
+        unsafe { Operation::call(libc::SYS_chdir, [c".".as_ptr() as i64, 0, 0, 0, 0, 0], 0) }
+    }
+
+    /// writev(2) of this many buffers of one byte, which the file takes.
+    pub fn write_buffers(to: BorrowedFd<'a>, buffers: usize) -> Self {
+        static BYTE: u8 = 0;
+        let words = [(&raw const BYTE) as i64, 1].repeat(buffers);
+        let arguments = [i64::from(to.as_raw_fd()), 0, buffers as i64, 0, 0, 0];
+        // SAFETY: the kernel reads the addresses and lengths from the memory, and a static byte for each. The descriptor is open for
+        // the lifetime.
+        unsafe { Operation::call(libc::SYS_writev, arguments, buffers as i64).with_words(1, &words) }
+    }
+
+    /// times(2) of this process. The answer is 0.
+    pub fn process_times() -> Self {
+        // SAFETY: the function does not use its argument.
+        unsafe { Operation::function(times, std::ptr::null_mut(), 0) }
+    }
+
     /// ioctl(2) that asks a file that is not a terminal for its terminal settings, as isatty(3) does.
     pub fn is_terminal(of: BorrowedFd<'a>) -> Self {
         let arguments = [i64::from(of.as_raw_fd()), libc::TCGETS as i64, 0, 0, 0, 0];
@@ -325,6 +365,28 @@ impl<'a> Operation<'a> {
         let arguments = [0, i64::from(libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG), 1, 0, 0, 0];
         // SAFETY: the word is in the memory. The kernel reads it.
         unsafe { Self::filling(libc::SYS_futex, arguments, 0, 8, -i64::from(libc::EAGAIN)) }
+    }
+
+    /// futex(2) that would move the waiters of a word to another one. It has none.
+    pub fn requeue_without_waiters() -> Self {
+        let arguments = [0, i64::from(libc::FUTEX_CMP_REQUEUE | libc::FUTEX_PRIVATE_FLAG), 1, 1, 0, 0];
+        // SAFETY: both words are in the memory. The kernel compares the first one with zero, and changes none.
+        unsafe { Operation::call(libc::SYS_futex, arguments, 0).with_words(0, &[0, 0]).pointing(4, 1) }
+    }
+
+    /// epoll_ctl(2) that changes for which events a set waits of a descriptor: none.
+    pub fn change_events(set: BorrowedFd<'a>, of: BorrowedFd<'a>) -> Self {
+        let [set, of] = [set, of].map(|file| i64::from(file.as_raw_fd()));
+        // SAFETY: the kernel reads an event from the memory. The descriptors are open for the lifetime.
+        unsafe {
+            Self::filling(
+                libc::SYS_epoll_ctl,
+                [set, i64::from(libc::EPOLL_CTL_MOD), of, 0, 0, 0],
+                3,
+                size_of::<libc::epoll_event>(),
+                0,
+            )
+        }
     }
 
     /// epoll_pwait(2) of a set in which one descriptor is ready.

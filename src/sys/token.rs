@@ -10,7 +10,7 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use super::arch::{system_call, system_call_of_four};
 use super::memory::SharedWords;
-use super::placed::Operation;
+use super::operation::Operation;
 use super::system_call::{read_byte, write_byte};
 
 /// A one-way passage for one token between two tasks.

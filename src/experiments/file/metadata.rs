@@ -46,7 +46,7 @@ use crate::experiments::os::row::{Parts, Row};
 use crate::experiments::prelude::*;
 use crate::rig::placed::WORK_LONGER;
 use crate::sys::metadata::{Change, ENTRIES};
-use crate::sys::placed::Operation;
+use crate::sys::operation::Operation;
 
 use super::PLACE;
 

@@ -53,7 +53,7 @@ use crate::experiments::prelude::*;
 use crate::rig::placed::WORK_LONGER;
 use crate::sys::counters;
 use crate::sys::mapping::Change;
-use crate::sys::placed::Operation;
+use crate::sys::operation::Operation;
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {

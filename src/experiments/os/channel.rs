@@ -48,7 +48,7 @@ use super::operation::Operations;
 use super::row::Row;
 use crate::experiments::prelude::*;
 use crate::rig::placed::WORK_LONGER;
-use crate::sys::placed::Operation;
+use crate::sys::operation::Operation;
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {

@@ -11,10 +11,12 @@
 //! - **atomic_add**: one of an atomic addition and an atomic subtraction, in a function.
 //! - **mutex**: a mutex of the Rust library, a word that waits by futex. Locking and unlocking it is one operation.
 //! - **reader_lock**: a lock of readers and writers of the same library, taken by a reader.
+//! - **inheriting_lock**: a futex with priority inheritance, locked and unlocked by the kernel. C libraries enter the kernel
+//!   for it only if another task wants the lock.
 //! - **file_lock**: flock(2) of an open file, and its release.
 //! - **range_lock**: fcntl(2) of one byte of an open file, and its release, as databases take it.
 //!
-//! The locks in memory stay in user mode, and no other task has their address. The locks of files enter the kernel twice. The file is in
+//! The first three stay in user mode, and no other task has their address. The other locks enter the kernel twice. The file is in
 //! memory and has no other user. The answers of these calls are checked, without a branch.
 //! The same launch times getppid(2) in the same way, as the lower limit of the gates.
 //!
@@ -44,7 +46,7 @@ use super::row::{Parts, Row};
 use crate::experiments::prelude::*;
 use crate::rig::placed::WORK_LONGER;
 use crate::sys::create;
-use crate::sys::placed::Operation;
+use crate::sys::operation::Operation;
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -90,6 +92,13 @@ pub(in crate::experiments) static OPERATIONS: Operations = Operations {
         },
         in_memory(MUTEX, "mutex", TWO_ATOMIC, || Ok(Operation::mutex())),
         in_memory("reader_lock", "for readers (RwLock)", TWO_ATOMIC, || Ok(Operation::reader_lock())),
+        Row::pair(
+            "inheriting_lock",
+            "with priority inheritance (futex)",
+            "find the word, give it to the task, and look for waiters",
+            1000.0,
+            || Ok(Operation::inheriting_lock()),
+        ),
         of_file("file_lock", "of a file (flock)", 1800.0, || {
             Ok(Operation::two_on_files(create::in_memory(c"lock")?, |file| Operation::lock_of_file(file.as_fd())))
         }),

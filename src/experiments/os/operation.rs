@@ -8,7 +8,8 @@ use crate::experiments::constants::{KERNEL_ROUND_TRIP, PAGE_COPY, guest_exit};
 use crate::experiments::prelude::*;
 use crate::rig::sampler::{Expected, Timed};
 use crate::rig::team::{Team, computing};
-use crate::sys::placed::{Around, Operation};
+use crate::sys::operation::Operation;
+use crate::sys::placed::Around;
 use crate::sys::process;
 
 /// The operations of an experiment.

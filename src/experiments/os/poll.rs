@@ -50,7 +50,7 @@ use super::row::Row;
 use super::sweep::Sweep;
 use crate::experiments::prelude::*;
 use crate::rig::placed::WORK_LONGER;
-use crate::sys::placed::Operation;
+use crate::sys::operation::Operation;
 use crate::sys::process;
 
 /// The row of the table.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::experiments::constants::Constant;
 use crate::rig::sampler::Workload;
-use crate::sys::placed::Operation;
+use crate::sys::operation::Operation;
 use crate::sys::process::{self, Trial};
 
 /// What an operation consists of: in words, number of times, and constant.

@@ -44,7 +44,7 @@ use super::operation::Operations;
 use super::row::Row;
 use super::system_call::paid;
 use crate::experiments::prelude::*;
-use crate::sys::placed::Operation;
+use crate::sys::operation::Operation;
 use crate::sys::signal;
 
 /// The row of the table.

@@ -7,9 +7,9 @@ mod breakers;
 mod calibration;
 mod described;
 mod host;
-mod lmbench;
 mod own_predictions;
 mod proofs;
+mod suites;
 mod truths;
 
 use std::fs;

@@ -3,6 +3,7 @@
 use std::ffi::CStr;
 use std::fs::File;
 use std::io::{self, Read};
+use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
@@ -10,7 +11,7 @@ use nix::sys::eventfd::EventFd;
 use nix::sys::timerfd::{ClockId, TimerFd, TimerFlags};
 
 use crate::experiments::os::row::Row;
-use crate::sys::placed::Operation;
+use crate::sys::operation::Operation;
 use crate::sys::ring::{self, Ring};
 use crate::sys::{clock, create};
 
@@ -53,7 +54,7 @@ pub(super) const IN_SWEEP: usize = 13;
 
 /// The floor, then the set in the order of the report.
 #[expect(clippy::redundant_closure, reason = "the functions themselves are not general in the lifetime of the file")]
-pub(in crate::experiments) static CALLS: [Row; 40] = [
+pub(in crate::experiments) static CALLS: [Row; 53] = [
     Row::call(FLOOR, "empty (ENOSYS)", "refuse a number without a call", 0.0, || Ok(Operation::refused())),
     Row::call("getpid", "getpid", "return a number", 40.0, || Ok(Operation::process_number())),
     Row::call("getppid", "getppid", "follow a pointer under a read lock and return a number", 60.0, || {
@@ -218,7 +219,83 @@ pub(in crate::experiments) static CALLS: [Row; 40] = [
     Row::call("membarrier", "membarrier", "order the memory accesses of the threads of the process", 600.0, || {
         Operation::memory_barrier()
     }),
+    Row::call("chdir", "chdir", "walk a path of one part and take the directory", 900.0, || {
+        Ok(Operation::same_directory())
+    }),
+    Row::call("fcntl_setfl", "fcntl (F_SETFL)", "set the status flags of an open file", 170.0, || {
+        on_block(|block| Operation::set_status_flags(block))
+    }),
+    Row::call(
+        "writev_10",
+        "writev of 10 buffers",
+        "copy the list of 10 buffers, discard a byte of each",
+        500.0,
+        || {
+            let null = File::options().write(true).open("/dev/null")?;
+            Ok(Operation::on_file(null, |null| Operation::write_buffers(null, 10)))
+        },
+    ),
+    Row::call("times", "times", "sum the times of the threads and copy them", 800.0, || Ok(Operation::process_times())),
+    Row::call("epoll_ctl", "epoll_ctl", "change for which events a set waits of a descriptor", 450.0, || {
+        let event = EventFd::from_value(1)?;
+        let set = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        set.add(&event, EpollEvent::new(EpollFlags::EPOLLIN, 0))?;
+        Ok(Operation::on_files((set.0, event), |(set, event)| Operation::change_events(set.as_fd(), event.as_fd())))
+    }),
+    Row::call(
+        "futex_requeue",
+        "futex that moves no waiters",
+        "look for waiters of two words without any",
+        550.0,
+        || Ok(Operation::requeue_without_waiters()),
+    ),
+    Row {
+        entries: 2.0,
+        ..Row::call("socket_close", "socket and close (TCP)", "make a TCP socket and free it", 7000.0, || {
+            Ok(Operation::open_socket_and_close())
+        })
+    },
+    Row {
+        entries: 3.0,
+        ..Row::call(
+            "socket_bind_close",
+            "socket, bind and close (UDP)",
+            "make a UDP socket, find a free port, and free both",
+            9500.0,
+            || Ok(Operation::bind_socket_and_close()),
+        )
+    },
+    Row {
+        entries: 3.0,
+        ..Row::call(
+            "socketpair_close",
+            "pair of sockets and two closes",
+            "make two connected UNIX sockets and free them",
+            13_000.0,
+            || Ok(Operation::open_pair_and_close()),
+        )
+    },
+    Row::call("listen", "listen", "set the queue of a socket that listens", 320.0, || {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        Ok(Operation::on_file(listener, |listener| Operation::listen_again(listener)))
+    }),
+    Row::call("setsockopt", "setsockopt", "set an option of a socket", 450.0, || {
+        Ok(Operation::on_file(connected()?, |socket| Operation::set_option(socket)))
+    }),
+    Row::call("getsockname", "getsockname", "copy the address of a socket", 480.0, || {
+        Ok(Operation::on_file(connected()?, |socket| Operation::own_address(socket)))
+    }),
+    Row::call("getpeername", "getpeername", "copy the address of the other socket", 480.0, || {
+        Ok(Operation::on_file(connected()?, |socket| Operation::peer_address(socket)))
+    }),
 ];
+
+/// A UDP socket that is connected with itself. Nothing is sent.
+fn connected() -> io::Result<UdpSocket> {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+    socket.connect(socket.local_addr()?)?;
+    Ok(socket)
+}
 
 /// poll(2) of this many entries. The last one is a descriptor that is ready, and all others are one that is not.
 fn poll(entries: usize) -> io::Result<Operation<'static>> {

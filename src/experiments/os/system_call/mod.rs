@@ -44,8 +44,12 @@
 //! - **ioctl_fionread**: of a pipe.
 //! - **getrandom_16**, **uname**, **getrusage**, **sigprocmask**, **timerfd_gettime**: copy a few bytes to the caller.
 //! - **membarrier**: among the threads of the process, of which there is one.
+//! - **chdir**: to the working directory. **fcntl_setfl**: to the flags that the file has. **writev_10**: ten bytes to `/dev/null`.
+//! - **times**, **epoll_ctl**: of this process, and of a descriptor in a set. **futex_requeue**: no task waits.
+//! - **socket_close**, **socket_bind_close**, **socketpair_close**: a TCP socket, a UDP socket with a free port, two UNIX sockets.
+//! - **listen**, **setsockopt**, **getsockname**, **getpeername**: of an IPv4 socket on the loopback interface. Nothing is sent.
 //!
-//! Results of open_close and dup_close are the costs of both calls together, in a function.
+//! Results of open_close, dup_close and those with sockets and close are the costs of all their calls together, in a function.
 //!
 //! The metric **time** is the cost of the whole call. The metric **service** is the kernel's work for the call. It is
 //! the whole cost minus the floor of the same launch, both in ordinary work. Kernel entry waits for earlier instructions, so
@@ -103,7 +107,7 @@ use calls::{FLOOR, FUNCTION, RING, RING_BATCHED, VDSO};
 pub const EXPERIMENT: Experiment = Experiment {
     id: "os.system_call",
     title: "System calls",
-    measures: "kernel entry and exit, and the work of three dozen system calls",
+    measures: "kernel entry and exit, and the work of four dozen system calls",
     words: &["syscall", "syscalls", "getpid"],
     method_version: 8,
     precision: Precision { target: 0.02, between: 0.01, busy: 0.01 },
