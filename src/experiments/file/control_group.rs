@@ -1,4 +1,4 @@
-//! A control group of the run's own, with a limit on memory that a launch sets. It is small enough to be filled in a
+//! Control groups of the run's own. One has a limit on memory that a launch sets. It is small enough to be filled in a
 //! moment, and the cache of no other process is touched.
 //!
 //! It is made inside the group that the launch is in (or, where version 2 forbids that, inside the nearest above it that has
@@ -6,8 +6,8 @@
 //! when the launch leaves it. A launch that is killed cannot do so: then the conducting process removes it, and what a killed
 //! run leaves, the next start. Nothing is ever switched on or off in a group of another owner.
 
-use std::fs;
-use std::io::ErrorKind;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -48,32 +48,11 @@ pub struct Charged {
 impl Group {
     /// Makes a group with a limit for a launch of the run that a process conducts, and enters it.
     pub fn enter(conductor: u32, bytes: u64) -> Result<Self, Problem> {
-        let groups = machine::memory_groups().ok_or_else(|| {
-            Problem::new("no memory control groups are mounted here").hint(
-                "mount /sys/fs/cgroup, and use a kernel with the memory controller (cgroup_enable=memory on some \
-                 boards)",
-            )
-        })?;
-        let name = name_of(conductor).ok_or_else(|| Problem::new("/proc does not report when the run began"))?;
-        let mut refusal = None;
-        for above in &groups.directories {
-            match Group::inside(&groups, above, &name, bytes) {
-                Ok(group) => return Ok(group),
-                // What the nearest says is closest to what can be changed.
-                Err(reason) => refusal = refusal.or(Some(reason)),
-            }
-        }
-        let reason = refusal.unwrap_or_else(|| "this process is in no control group".to_owned());
-        Err(Problem::new(format!("cannot make a control group with a memory limit here: {reason}")).hint(
-            "run as root, or in a group that you own: systemd-run --user --scope -p Delegate=yes sysdyno run \
-             file.cache_size",
-        ))
+        in_nearest(conductor, |groups, directory| Group::inside(groups, directory, bytes))
     }
 
-    fn inside(groups: &MemoryGroups, above: &Path, name: &str, bytes: u64) -> Result<Self, String> {
+    fn inside(groups: &MemoryGroups, directory: PathBuf, bytes: u64) -> Result<Self, String> {
         let home = groups.directories.first().ok_or("this process is in no control group")?.clone();
-        let directory = above.join(name);
-        fs::create_dir(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
         let (limit, lifted, usage) = match groups.version {
             1 => ("memory.limit_in_bytes", "-1", "memory.usage_in_bytes"),
             _ => ("memory.max", "max", "memory.current"),
@@ -81,7 +60,7 @@ impl Group {
         let group = Group { directory, home, limit, lifted, usage };
         // From here on dropping the group removes it again.
         if !group.directory.join(limit).exists() {
-            return Err(format!("{} has no memory controller for its children", above.display()));
+            return Err(format!("{} has no memory controller", group.directory.display()));
         }
         group.set_limit(bytes)?;
         let members = group.directory.join("cgroup.procs");
@@ -124,6 +103,66 @@ impl Drop for Group {
         // Where that is refused, the conducting process removes it after the launch.
         let _ = fs::remove_dir(&self.directory);
     }
+}
+
+/// A control group without a limit and without processes. It is removed when this is dropped.
+#[derive(Debug)]
+pub struct EmptyGroup {
+    directory: PathBuf,
+    /// Where a process writes its number to join.
+    members: File,
+}
+
+impl EmptyGroup {
+    /// Makes it for a launch of the run that a process conducts.
+    pub fn make(conductor: u32) -> Result<Self, Problem> {
+        in_nearest(conductor, |_, directory| {
+            let members = directory.join("cgroup.procs");
+            match File::options().write(true).open(&members) {
+                Ok(members) => Ok(EmptyGroup { directory, members }),
+                Err(error) => {
+                    let _ = fs::remove_dir(&directory);
+                    Err(format!("{}: {error}", members.display()))
+                }
+            }
+        })
+    }
+
+    /// Has the calling process join. True if the kernel agrees.
+    pub fn join(&self) -> bool {
+        (&self.members).write(b"0").is_ok_and(|written| written == 1)
+    }
+}
+
+impl Drop for EmptyGroup {
+    fn drop(&mut self) {
+        let _ = remove(&self.directory);
+    }
+}
+
+/// Makes the directory of a group inside of the nearest group of this process that permits it, and what belongs to it.
+fn in_nearest<T>(conductor: u32, make: impl Fn(&MemoryGroups, PathBuf) -> Result<T, String>) -> Result<T, Problem> {
+    let groups = machine::memory_groups().ok_or_else(|| {
+        Problem::new("no memory control groups are mounted here").hint(
+            "mount /sys/fs/cgroup, and use a kernel with the memory controller (cgroup_enable=memory on some boards)",
+        )
+    })?;
+    let name = name_of(conductor).ok_or_else(|| Problem::new("/proc does not report when the run began"))?;
+    let mut refusal = None;
+    for above in &groups.directories {
+        let directory = above.join(&name);
+        let made = fs::create_dir(&directory).map_err(|error| format!("{}: {error}", directory.display()));
+        match made.and_then(|()| make(&groups, directory)) {
+            Ok(made) => return Ok(made),
+            // What the nearest says is closest to what can be changed.
+            Err(reason) => refusal = refusal.or(Some(reason)),
+        }
+    }
+    let reason = refusal.unwrap_or_else(|| "this process is in no control group".to_owned());
+    Err(Problem::new(format!("cannot make a control group here: {reason}")).hint(
+        "run as root, or in a group that you own: systemd-run --user --scope -p Delegate=yes sysdyno run \
+         file.cache_size os.container",
+    ))
 }
 
 /// Name of the groups of a run; none where `/proc` does not show when it began.
