@@ -2,11 +2,11 @@
 
 use std::ffi::c_void;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use nix::sys::socket::{AddressFamily, Backlog, SockFlag, SockType, SockaddrLike, UnixAddr, bind, getsockname, listen};
-use socket2::{Domain, Protocol, Socket, Type};
+use nix::sys::socket::{UnixAddr, bind};
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use super::arch::system_call;
 use super::operation::Operation;
@@ -59,25 +59,37 @@ pub fn write_all(to: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// A UNIX socket that listens, and its address.
+/// A socket that listens, and its address.
 struct Listener {
     socket: OwnedFd,
-    address: UnixAddr,
+    address: SockAddr,
 }
 
 /// Connects to a listener, accepts the connection, and closes both ends. The answer is 0.
 extern "C" fn connect_and_accept(listener: *mut c_void) -> i64 {
     // SAFETY: the operation gives the address of a listener, which it holds.
     let listener = unsafe { &*listener.cast::<Listener>() };
+    let address = &listener.address;
     // SAFETY: the address is valid for its length. Nothing else knows the two new descriptors.
     unsafe {
-        let client = libc::socket(libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0);
-        let connected = libc::connect(client, listener.address.as_ptr().cast(), listener.address.len());
+        let client = libc::socket(i32::from(address.family()), libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0);
+        let connected = libc::connect(client, address.as_ptr().cast(), address.len());
+        if !address.is_unix() {
+            reset_at_close(client);
+        }
         let no_address: *mut c_void = std::ptr::null_mut();
         let server =
             libc::accept4(listener.socket.as_raw_fd(), no_address.cast(), no_address.cast(), libc::SOCK_CLOEXEC);
         i64::from(connected | server.min(0) | libc::close(client) | libc::close(server))
     }
+}
+
+/// Has a connection end with a reset, so that no port stays in use for a minute.
+unsafe fn reset_at_close(socket: i32) {
+    let linger = libc::linger { l_onoff: 1, l_linger: 0 };
+    let bytes = size_of::<libc::linger>() as libc::socklen_t;
+    // SAFETY: the kernel reads the option, which is as long as that.
+    unsafe { libc::setsockopt(socket, libc::SOL_SOCKET, libc::SO_LINGER, (&raw const linger).cast(), bytes) };
 }
 
 impl Operation<'_> {
@@ -87,14 +99,29 @@ impl Operation<'_> {
     ///
     /// The kernel refuses the listening socket.
     pub fn unix_connection() -> io::Result<Operation<'static>> {
-        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-        let socket = nix::sys::socket::socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
+        let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
         // The kernel chooses an abstract name, so that no file is made.
         bind(socket.as_raw_fd(), &UnixAddr::new_unnamed())?;
-        listen(&socket, Backlog::new(1)?)?;
-        let address = getsockname(socket.as_raw_fd())?;
+        Operation::connection(socket)
+    }
+
+    /// The same with TCP over the loopback interface. It ends with a reset.
+    ///
+    /// # Errors
+    ///
+    /// As above.
+    pub fn tcp_connection() -> io::Result<Operation<'static>> {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+        socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into())?;
+        Operation::connection(socket)
+    }
+
+    fn connection(socket: Socket) -> io::Result<Operation<'static>> {
+        socket.set_nonblocking(true)?;
+        socket.listen(1)?;
+        let address = socket.local_addr()?;
         // SAFETY: the function takes a listener.
-        Ok(unsafe { Operation::on_value(Listener { socket, address }, connect_and_accept) })
+        Ok(unsafe { Operation::on_value(Listener { socket: socket.into(), address }, connect_and_accept) })
     }
 }
 
@@ -228,10 +255,10 @@ mod tests {
 
     #[test]
     fn a_connection_leaves_no_descriptor_open() {
-        let operation = [Operation::unix_connection().unwrap()];
+        let operations = [Operation::unix_connection().unwrap(), Operation::tcp_connection().unwrap()];
         let open = || std::fs::File::open("/dev/null").unwrap().as_raw_fd();
         let before = open();
-        assert!((0..50).all(|_| Operation::work(&operation)));
+        assert!((0..50).all(|_| Operation::work(&operations)));
         assert!(open() < before + 25);
     }
 

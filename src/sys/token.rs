@@ -1,9 +1,10 @@
 //! Passages for a token between tasks: what one side does to wake the other, and to wait for it.
 
+use std::ffi::c_void;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use nix::fcntl::OFlag;
 use nix::sys::eventfd::{EfdFlags, EventFd};
@@ -168,6 +169,65 @@ impl Passage for Futex {
     }
 }
 
+/// A condition variable of the Rust library (a futex, see [`Condvar`]), with the token under a mutex. Threads only.
+#[derive(Debug, Default)]
+pub struct Condition {
+    // On the heap, because loops hold its address.
+    place: Box<(Mutex<bool>, Condvar)>,
+}
+
+/// Puts the token of a condition in. The answer is 0.
+extern "C" fn pass_condition(place: *mut c_void) -> i64 {
+    // SAFETY: the operation gives the address of such a value, which it borrows.
+    let (token, changed) = unsafe { &*place.cast::<(Mutex<bool>, Condvar)>() };
+    *token.lock().unwrap_or_else(PoisonError::into_inner) = true;
+    changed.notify_one();
+    0
+}
+
+/// Takes the token of a condition out. The answer is 0.
+extern "C" fn take_condition(place: *mut c_void) -> i64 {
+    // SAFETY: as above.
+    let (token, changed) = unsafe { &*place.cast::<(Mutex<bool>, Condvar)>() };
+    let token = token.lock().unwrap_or_else(PoisonError::into_inner);
+    *changed.wait_while(token, |token| !*token).unwrap_or_else(PoisonError::into_inner) = false;
+    0
+}
+
+impl Condition {
+    fn address(&self) -> *mut c_void {
+        std::ptr::from_ref(&*self.place).cast_mut().cast()
+    }
+}
+
+impl Passage for Condition {
+    fn circle(members: usize, threads: bool) -> io::Result<Vec<Self>> {
+        if threads {
+            Ok((0..members).map(|_| Condition::default()).collect())
+        } else {
+            Err(io::ErrorKind::Unsupported.into())
+        }
+    }
+
+    fn pass(&self) -> bool {
+        pass_condition(self.address()) == 0
+    }
+
+    fn take(&self) -> bool {
+        take_condition(self.address()) == 0
+    }
+
+    fn passing(&self) -> Operation<'_> {
+        // SAFETY: the function takes such a value, which is borrowed for as long as the operation.
+        unsafe { Operation::function(pass_condition, self.address(), 0) }
+    }
+
+    fn taking(&self) -> Operation<'_> {
+        // SAFETY: as above.
+        unsafe { Operation::function(take_condition, self.address(), 0) }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -184,6 +244,8 @@ mod tests {
         own::<Pipe>();
         own::<Event>();
         own::<Futex>();
+        own::<Condition>();
+        assert!(Condition::circle(2, false).is_err(), "processes do not share it");
     }
 
     #[test]
@@ -198,5 +260,6 @@ mod tests {
         waits::<Pipe>();
         waits::<Event>();
         waits::<Futex>();
+        waits::<Condition>();
     }
 }

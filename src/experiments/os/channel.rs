@@ -1,6 +1,6 @@
 //! # Question
 //!
-//! What does it cost to send bytes through a pipe or a local socket, without the switch to another task?
+//! What does it cost to send bytes through a pipe or a socket of this machine, without the switch to another task?
 //!
 //! # Method
 //!
@@ -10,12 +10,14 @@
 //!
 //! - **pipe**: pipe(2). A FIFO is the same with a name.
 //! - **unix_stream**, **unix_datagram**: a pair of UNIX sockets, by write(2) and read(2).
+//! - **udp**: a UDP socket that is connected to itself. **tcp**: two TCP sockets, both over the loopback interface.
 //! - **eventfd**: the counter of eventfd(2), which has eight bytes.
 //! - **unix_connection**: transfers no bytes. The task makes a UNIX stream socket, connects it to a listening socket of the same task,
 //!   accepts the connection, and closes both ends. The calls are those of the C library, in a function.
+//! - **tcp_connection**: the same with TCP over the loopback interface. It ends with a reset, so that no port stays in use.
 //!
-//! Every return value is compared with the number of bytes, without a branch. The descriptors do not block. A channel that is too
-//! small for the bytes therefore fails, and does not hang. The same launch times getppid(2) in the same way, as the lower limit of the
+//! Every return value is compared with the number of bytes, without a branch. The descriptors do not block, or wait at
+//! most 1 s (udp, tcp). A channel that is too small for the bytes therefore fails, and does not hang. The same launch times getppid(2) in the same way, as the lower limit of the
 //! gates.
 //!
 //! # Prediction
@@ -28,6 +30,7 @@
 //! - Between two tasks, a wake-up and a switch come on top (os.context_switch), or the reader runs on another CPU.
 //! - The bytes stay in the first or second cache. A program that reads new data waits for memory, too.
 //! - A pipe of 64 KiB is full with one write. A user with many pipes gets smaller ones (pipe-user-pages-soft), and the write fails.
+//! - Packets to the same machine pass its firewall. The sender also does the work of the receiver, as far as there is no wake-up.
 //! - Sockets count their memory. With a small limit (net.core.wmem_default) a large write fails.
 //!
 //! # References
@@ -37,7 +40,9 @@
 //! - McVoy & Staelin, USENIX 1996 (lat_pipe, lat_unix, bw_pipe, bw_unix)
 
 use std::io;
+use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
+use std::time::Duration;
 
 use nix::fcntl::OFlag;
 use nix::sys::eventfd::{EfdFlags, EventFd};
@@ -47,6 +52,7 @@ use nix::unistd::pipe2;
 use super::operation::Operations;
 use super::row::Row;
 use crate::experiments::prelude::*;
+use crate::results::wording::times;
 use crate::rig::placed::WORK_LONGER;
 use crate::sys::operation::Operation;
 
@@ -54,7 +60,7 @@ use crate::sys::operation::Operation;
 pub const EXPERIMENT: Experiment = Experiment {
     id: "os.channel",
     title: "Channels",
-    measures: "a write and a read through pipes, UNIX sockets and eventfd, by bytes",
+    measures: "a write and a read through pipes, sockets and eventfd, by bytes",
     words: &["channels", "pipes", "ipc", "eventfd"],
     method_version: 1,
     precision: Precision { target: 0.08, between: 0.05, busy: 0.05 },
@@ -83,6 +89,10 @@ const DATAGRAM: &str = "unix_datagram";
 /// Bytes of a page on most machines, and of a pipe without a larger limit.
 const BLOCK: u64 = 4096;
 const FULL: u64 = 16 * BLOCK;
+const UNIX_CONNECTION: &str = "unix_connection";
+const TCP_CONNECTION: &str = "tcp_connection";
+/// How long a socket of the network waits for its bytes.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 pub(in crate::experiments) static OPERATIONS: Operations = Operations {
     metric: TIME,
@@ -96,6 +106,9 @@ pub(in crate::experiments) static OPERATIONS: Operations = Operations {
         row((STREAM, "UNIX stream socket"), FULL, 12_000.0, || sockets(SockType::Stream, FULL)),
         row((DATAGRAM, "UNIX datagram socket"), 1, 4500.0, || sockets(SockType::Datagram, 1)),
         row((DATAGRAM, "UNIX datagram socket"), BLOCK, 5000.0, || sockets(SockType::Datagram, BLOCK)),
+        row(("udp", "UDP socket"), 1, 6500.0, udp),
+        row(("tcp", "TCP socket"), 1, 16_000.0, || tcp(1)),
+        row(("tcp", "TCP socket"), BLOCK, 16_500.0, || tcp(BLOCK)),
         row(("eventfd", "eventfd"), 8, 700.0, || {
             let event = EventFd::from_value_and_flags(0, EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?;
             Ok(Operation::two_on_files(event, |event| {
@@ -103,16 +116,10 @@ pub(in crate::experiments) static OPERATIONS: Operations = Operations {
             }))
         }),
         Row {
-            size: Some(("bytes", 0)),
             entries: 5.0,
-            ..Row::call(
-                "unix_connection",
-                "connection of UNIX stream sockets",
-                "two sockets, a connection, and its end",
-                16_000.0,
-                Operation::unix_connection,
-            )
+            ..connection(UNIX_CONNECTION, "connection of UNIX stream sockets", 16_000.0, Operation::unix_connection)
         },
+        Row { entries: 6.0, ..connection(TCP_CONNECTION, "connection by TCP", 64_000.0, Operation::tcp_connection) },
     ],
     sizing: Sizing::ByTimes(WORK_LONGER),
     placed_since: 1,
@@ -135,6 +142,36 @@ const fn row(
             make,
         )
     }
+}
+
+/// A connection without bytes.
+const fn connection(
+    name: &'static str,
+    phrase: &'static str,
+    instructions: f64,
+    make: fn() -> io::Result<Operation<'static>>,
+) -> Row {
+    let one = Row::call(name, phrase, "two sockets, a connection, and its end", instructions, make);
+    Row { size: Some(("bytes", 0)), ..one }
+}
+
+/// A UDP socket that is connected to itself.
+fn udp() -> io::Result<[Operation<'static>; 2]> {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+    socket.connect(socket.local_addr()?)?;
+    socket.set_read_timeout(Some(LONGEST_WAIT))?;
+    Ok(transfer((socket.try_clone()?, socket), 1))
+}
+
+/// A pair of TCP sockets.
+fn tcp(bytes: u64) -> io::Result<[Operation<'static>; 2]> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let writer = TcpStream::connect(listener.local_addr()?)?;
+    let (reader, _) = listener.accept()?;
+    writer.set_nodelay(true)?;
+    writer.set_write_timeout(Some(LONGEST_WAIT))?;
+    reader.set_read_timeout(Some(LONGEST_WAIT))?;
+    Ok(transfer((reader, writer), bytes))
 }
 
 /// A pipe, and both ends of it.
@@ -160,6 +197,7 @@ fn explain(_: &Study<'_>, findings: &mut Findings) {
         let labels = Labels::of([("through", through)]).with("bytes", bytes);
         findings.metric(TIME, &labels).cloned()
     };
+    let (unix, tcp) = (time(UNIX_CONNECTION, 0), time(TCP_CONNECTION, 0));
     let (Some(one), Some(full), Some(stream)) = (time(PIPE, 1), time(PIPE, FULL), time(STREAM, FULL)) else { return };
     findings.say(format!(
         "One byte through a pipe and back to the same task costs {}. 64 KiB cost {} through a pipe, and {} through a UNIX socket.",
@@ -167,4 +205,12 @@ fn explain(_: &Study<'_>, findings: &mut Findings) {
         full.shown(),
         stream.shown()
     ));
+    if let (Some(unix), Some(tcp)) = (unix, tcp) {
+        findings.say(format!(
+            "A connection within the machine costs {} by UNIX sockets and {} by TCP. One task makes at most {} TCP connections per second.",
+            unix.shown(),
+            tcp.shown(),
+            times(1e9 / tcp.value)
+        ));
+    }
 }

@@ -1,6 +1,6 @@
 //! How the handoffs stand to each other, to system calls and to the curve over working sets.
 
-use super::{Pairing, SAME, judge};
+use super::{CONDITION, Pairing, SAME, judge};
 use crate::experiments::os::system_call::paid;
 use crate::experiments::prelude::*;
 use crate::results::quantity::DISTANCE;
@@ -19,6 +19,7 @@ pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
         other_cpus(findings),
         processes_and_threads(findings),
         passages(findings),
+        condition(findings),
         forced(study),
         creation(study, findings),
         lines(study, findings),
@@ -84,6 +85,14 @@ fn processes_and_threads(findings: &Findings) -> Option<String> {
         }
         Order::Open => format!("{taken}, and between processes {}.", processes.shown()),
     })
+}
+
+/// What a condition variable adds to the futex below it.
+fn condition(findings: &Findings) -> Option<String> {
+    let [futex, condition] =
+        ["futex", CONDITION].map(|through| found(findings, "os.context_switch.time", "threads", through));
+    let text = format!("Threads pay {} for a handoff through a condition variable", condition?.shown());
+    Some(futex.map_or_else(|| format!("{text}."), |futex| format!("{text}, and {} through a futex.", futex.shown())))
 }
 
 fn passages(findings: &Findings) -> Option<String> {

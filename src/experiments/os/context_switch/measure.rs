@@ -10,7 +10,7 @@ use crate::sys::operation::Operation;
 use crate::sys::placed::Around;
 use crate::sys::relay::{Burden, Circle, Load, Relay};
 use crate::sys::spinner::{Duty, Spinner};
-use crate::sys::token::{Event, Futex, Passage, Pipe};
+use crate::sys::token::{Condition, Event, Futex, Passage, Pipe};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -106,7 +106,8 @@ fn hops(
         let hop = match pairing.through {
             "pipe" => hop::<Pipe>(rig, &pairing, cpu, &partners.awake, idle_before),
             "eventfd" => hop::<Event>(rig, &pairing, cpu, &partners.awake, idle_before),
-            _ => hop::<Futex>(rig, &pairing, cpu, &partners.awake, idle_before),
+            "futex" => hop::<Futex>(rig, &pairing, cpu, &partners.awake, idle_before),
+            _ => hop::<Condition>(rig, &pairing, cpu, &partners.awake, idle_before),
         };
         match hop {
             Ok(workload) => workloads.push(match partner {

@@ -4,7 +4,8 @@
 //!
 //! # Method
 //!
-//! Two tasks pass a token back and forth, through a pipe, an eventfd or a futex. Each task waits for the token in the
+//! Two tasks pass a token back and forth, through a pipe, an eventfd, a futex or (threads only) a condition variable of the Rust
+//! library. Each task waits for the token in the
 //! kernel, takes it, and puts it into the channel of the other task. On one CPU neither can take the token before the
 //! other has gone to sleep, so every **handoff** is one context switch.
 //!
@@ -122,6 +123,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     ],
     seconds: |_| 0.35,
     time_out: 30.0,
+    in_quick: true,
     memory: |setup, _| {
         ((RINGS[RINGS.len() - 1] * WORKING_SETS[WORKING_SETS.len() - 1]) as u64)
             .min(setup.machine.launch_memory_bytes())
@@ -147,7 +149,9 @@ const SAME: &str = "same_cpu";
 
 const BETWEEN: [&str; 2] = ["processes", "threads"];
 
-const THROUGH: [&str; 3] = ["pipe", "eventfd", "futex"];
+const THROUGH: [&str; 4] = ["pipe", "eventfd", "futex", CONDITION];
+/// A passage that only threads have.
+const CONDITION: &str = "condition_variable";
 
 /// One figure: who passes the token to whom, how and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -168,7 +172,7 @@ impl Pairing {
 
     /// On one CPU the passage's own cost stands before and after the switch, so it may be taken off.
     fn has_net(&self) -> bool {
-        self.placement == SAME && self.through != "futex"
+        self.placement == SAME && ["pipe", "eventfd"].contains(&self.through)
     }
 }
 
@@ -178,7 +182,9 @@ fn pairings<'a>(placements: impl IntoIterator<Item = &'a str>) -> Vec<Pairing> {
     let mut add = |placement: &str, target| {
         for between in BETWEEN {
             // A CPU that is kept awake shows what sleeping costs; one way of waking is enough for that.
-            for through in THROUGH.into_iter().filter(|&through| target != Some("awake") || through == "pipe") {
+            let is_wanted = |through: &&str| target != Some("awake") || *through == "pipe";
+            let is_possible = |through: &&str| *through != CONDITION || between == BETWEEN[1];
+            for through in THROUGH.into_iter().filter(is_wanted).filter(is_possible) {
                 all.push(Pairing { between, through, placement: placement.to_owned(), target });
             }
         }
@@ -209,7 +215,7 @@ mod tests {
     fn pairings_have_labels_of_their_own() {
         let all = pairings(["sibling", "same_cache"]);
         let mut labels: Vec<String> = all.iter().map(|pairing| pairing.labels().to_string()).collect();
-        assert_eq!(labels.len(), 6 + 2 * (6 + 2));
+        assert_eq!(labels.len(), 7 + 2 * (7 + 2));
         labels.sort();
         labels.dedup();
         assert_eq!(labels.len(), all.len());

@@ -1,6 +1,6 @@
 //! What switching is expected to cost: the system calls of this run, instructions, and the constants table.
 
-use super::{Pairing, SAME, pairings};
+use super::{CONDITION, Pairing, SAME, pairings};
 use crate::experiments::constants::{Constant, KERNEL_ROUND_TRIP, guest_exit};
 use crate::experiments::os::kernel_work;
 use crate::experiments::os::system_call::paid;
@@ -31,6 +31,9 @@ const EVENTFD_INSTRUCTIONS: f64 = 500.0;
 
 const FUTEX_INSTRUCTIONS: f64 = 600.0;
 
+/// With two locks and unlocks of the mutex in user mode.
+const CONDITION_INSTRUCTIONS: f64 = 800.0;
+
 /// Going to sleep, waking, choosing the next task, changing registers and stack: 1000 to 2500 cycles on bare metal.
 const SWITCH_INSTRUCTIONS: f64 = 2800.0;
 
@@ -45,7 +48,8 @@ pub(super) fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
     let mut all = ["pipe", "eventfd"].map(passage).to_vec();
     for pairing in pairings(places.iter().map(|place| place.placement.as_str())) {
         let hop = of("os.context_switch.time", pairing.labels());
-        all.push(if IN_RECORDS.contains(&pairing.placement.as_str()) { hop } else { cost.wake_up(hop, &pairing) });
+        let is_in_records = IN_RECORDS.contains(&pairing.placement.as_str()) && pairing.through != CONDITION;
+        all.push(if is_in_records { hop } else { cost.handoff(hop, &pairing) });
         if pairing.has_net() {
             all.push(of("os.context_switch.net", pairing.labels()));
         }
@@ -83,11 +87,14 @@ impl Cost<'_> {
         prediction.software(what, constant.times(1.0), constant.basis())
     }
 
-    /// A token to a CPU that shares no cache with the measured CPU, or tokens to all CPUs.
-    fn wake_up(&self, prediction: Prediction, pairing: &Pairing) -> Prediction {
+    /// A token through a condition, or to a CPU that shares no cache with the measured CPU.
+    fn handoff(&self, prediction: Prediction, pairing: &Pairing) -> Prediction {
         let called = self.entries(prediction, 2.0);
         let passed = self.instructions(called, "writing and reading the token", instructions_of(pairing.through));
         let switched = self.instructions(passed, "waking one task and switching from the other", SWITCH_INSTRUCTIONS);
+        if pairing.placement == SAME {
+            return switched;
+        }
         let interrupted = Self::constant(switched, "an interrupt to the other CPU", &RESCHEDULE_INTERRUPT);
         let woken = if pairing.target == Some("idle") {
             Self::constant(interrupted, "exit of the other CPU from idle", &IDLE_EXIT)
@@ -126,6 +133,7 @@ fn instructions_of(through: &str) -> f64 {
     match through {
         "pipe" => PIPE_INSTRUCTIONS,
         "eventfd" => EVENTFD_INSTRUCTIONS,
+        CONDITION => CONDITION_INSTRUCTIONS,
         _ => FUTEX_INSTRUCTIONS,
     }
 }

@@ -4,7 +4,7 @@ use std::ffi::CStr;
 use std::fs::File;
 use std::io::{self, Read};
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::eventfd::EventFd;
@@ -186,12 +186,7 @@ pub(in crate::experiments) static CALLS: [Row; 53] = [
         "epoll_wait with a ready descriptor",
         "return one ready descriptor of a set",
         700.0,
-        || {
-            let event = EventFd::from_value(1)?;
-            let set = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
-            set.add(&event, EpollEvent::new(EpollFlags::EPOLLIN, 0))?;
-            Ok(Operation::on_file(Both(set.0, event), |set| Operation::ready_event(set)))
-        },
+        || Ok(Operation::on_file(ready_set()?, |set| Operation::ready_event(set))),
     ),
     Row::call("poll_1", "poll of 1 descriptor", "ask a descriptor whether it is ready, which it is", 800.0, || poll(1)),
     Row::call(
@@ -237,10 +232,7 @@ pub(in crate::experiments) static CALLS: [Row; 53] = [
     ),
     Row::call("times", "times", "sum the times of the threads and copy them", 800.0, || Ok(Operation::process_times())),
     Row::call("epoll_ctl", "epoll_ctl", "change for which events a set waits of a descriptor", 450.0, || {
-        let event = EventFd::from_value(1)?;
-        let set = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
-        set.add(&event, EpollEvent::new(EpollFlags::EPOLLIN, 0))?;
-        Ok(Operation::on_files((set.0, event), |(set, event)| Operation::change_events(set.as_fd(), event.as_fd())))
+        Ok(Operation::on_files(ready_set()?, |set| Operation::change_events(set.as_fd(), set.1.as_fd())))
     }),
     Row::call(
         "futex_requeue",
@@ -305,6 +297,14 @@ fn poll(entries: usize) -> io::Result<Operation<'static>> {
         all.push((both.1.as_fd(), true));
         Operation::poll(&all)
     }))
+}
+
+/// A set in which a descriptor is ready.
+fn ready_set() -> io::Result<Both<OwnedFd, EventFd>> {
+    let event = EventFd::from_value(1)?;
+    let set = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+    set.add(&event, EpollEvent::new(EpollFlags::EPOLLIN, 0))?;
+    Ok(Both(set.0, event))
 }
 
 /// A descriptor that is used, with another one that stays open.
