@@ -155,7 +155,7 @@ pub(super) struct RunOptions {
     /// Experiments or chapters (default: everything that this machine allows)
     #[arg(value_name = "EXPERIMENT|CHAPTER")]
     pub selection: Vec<String>,
-    /// A first look: few launches, wide intervals, at most 20 s for everything
+    /// A first look: few launches, wide intervals, at most 20 s. Without a selection, ten experiments
     #[arg(long, conflicts_with = "rigorous")]
     pub quick: bool,
     /// For publication and comparison: many launches, at most 15 min for everything

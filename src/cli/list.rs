@@ -23,6 +23,8 @@ struct ListedExperiment {
     method_version: u32,
     needs: Vec<&'static str>,
     metrics: Vec<&'static str>,
+    /// Whether a quick run without a selection has it.
+    in_quick: bool,
     runs_here: bool,
     reason: Option<Problem>,
 }
@@ -38,7 +40,7 @@ pub(super) fn list(options: &ListOptions) -> Result<u8, Failure> {
     }
     if options.all {
         let rows = entries.iter().map(row).collect();
-        let text = plain_table(&["experiment", "measures", "needs", "here"], rows, terminal_width());
+        let text = plain_table(&["experiment", "measures", "needs", "quick", "here"], rows, terminal_width());
         print(&format!("{text}\n\nSelect by experiment or by chapter ({}).\n", experiments::chapters().join(", ")))?;
         return Ok(DONE);
     }
@@ -50,6 +52,8 @@ pub(super) fn list(options: &ListOptions) -> Result<u8, Failure> {
     for (entry, reason) in entries.iter().filter_map(|entry| Some((entry, entry.reason.as_ref()?))) {
         text += &format!("Not here: {}, because {}.\n", entry.id, reason.what);
     }
+    let quick: Vec<&str> = entries.iter().filter(|entry| entry.in_quick).map(|entry| entry.id).collect();
+    text += &format!("Without a selection, a quick run has {}.\n", quick.join(", "));
     text += "Select by experiment or by chapter. What each measures and needs: --all.";
     print(&folded(&text, usize::from(terminal_width().unwrap_or(80))))?;
     Ok(DONE)
@@ -65,6 +69,7 @@ fn entry(experiment: &Experiment, setup: &Setup) -> ListedExperiment {
         method_version: experiment.method_version,
         needs: experiment.needs.iter().map(|need| need.what).collect(),
         metrics: experiment.publishes.iter().map(|publication| publication.metric).collect(),
+        in_quick: experiment.in_quick,
         runs_here: reason.is_none(),
         reason,
     }
@@ -73,5 +78,6 @@ fn entry(experiment: &Experiment, setup: &Setup) -> ListedExperiment {
 fn row(entry: &ListedExperiment) -> Vec<String> {
     let needs = if entry.needs.is_empty() { "no condition".to_owned() } else { entry.needs.join(", ") };
     let here = entry.reason.as_ref().map_or_else(|| "yes".to_owned(), |reason| format!("no: {}", reason.what));
-    vec![entry.id.to_owned(), entry.measures.to_owned(), needs, here]
+    let quick = if entry.in_quick { "yes" } else { "" };
+    vec![entry.id.to_owned(), entry.measures.to_owned(), needs, quick.to_owned(), here]
 }

@@ -5,18 +5,20 @@ use std::fs;
 use std::sync::OnceLock;
 
 use serde_json::Value;
+use sysdyno::testing::experiments;
 
 use crate::support::runs::{ended, finished_run, lines, measuring, metrics, output, result, told};
 use crate::support::schemas::{assert_valid, validator};
 
-/// A quick run of everything: other tests make do with one experiment, here each has to show its records.
+/// A quick run of all chapters. Other tests make do with one experiment, and here each has to show its records.
 fn whole_run() -> &'static (Vec<Value>, Value) {
     static RUN: OnceLock<(Vec<Value>, Value)> = OnceLock::new();
     RUN.get_or_init(|| {
         let _alone = measuring();
         let directory = tempfile::tempdir().unwrap();
         let place = directory.path().join("run");
-        let output = output(&["run", "--quick", "-o", place.to_str().unwrap()]);
+        let words = ["run", "--quick", "-o", place.to_str().unwrap()];
+        let output = output(&[&words, &experiments::chapters()[..]].concat());
         assert!(ended(&output), "{}", told(&output));
         (lines(&place), result(&place))
     })

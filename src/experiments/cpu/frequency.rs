@@ -90,6 +90,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     ],
     seconds: |_| 0.02,
     time_out: 10.0,
+    in_quick: true,
     predict,
     measure,
     figures,

@@ -103,6 +103,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     ],
     seconds: |_| 0.2,
     time_out: 10.0,
+    in_quick: true,
     predict,
     measure,
     figures,

@@ -99,6 +99,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     ],
     seconds: |setup| super::seconds(setup, 3.5, 0.45),
     time_out: 60.0,
+    in_quick: true,
     predict,
     measure,
     figures,

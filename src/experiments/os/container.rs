@@ -78,7 +78,6 @@ pub const EXPERIMENT: Experiment = Experiment {
     ],
     seconds: |_| 0.7,
     time_out: 30.0,
-    in_quick: false,
     predict,
     measure,
     figures,

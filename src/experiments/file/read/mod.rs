@@ -96,6 +96,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     ],
     seconds: |_| 1.6,
     time_out: 300.0,
+    in_quick: true,
     memory: |_, _| 8 << 20,
     predict: predict::predict,
     measure: measure::measure,

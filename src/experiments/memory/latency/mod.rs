@@ -122,6 +122,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     ],
     seconds: |setup| if setup.profile.is_quick() { 0.35 } else { 0.9 },
     time_out: 60.0,
+    in_quick: true,
     memory,
     huge_memory: Some(huge_memory),
     predict: predict::predict,

@@ -96,6 +96,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     ],
     seconds: |_| 0.2,
     time_out: 60.0,
+    in_quick: true,
     memory: |_, _| 2 * (HUGE_PAGES * HUGE_PAGE) as u64,
     predict: predict::predict,
     measure: measure::measure,

@@ -85,6 +85,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     ],
     seconds: |_| 0.4,
     time_out: 30.0,
+    in_quick: true,
     memory: |setup, turn| ways::most_resident(setup.profile.is_quick(), turn).min(setup.machine.launch_memory_bytes()),
     predict: predict::predict,
     measure: measure::measure,
