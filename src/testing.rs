@@ -143,7 +143,7 @@ pub mod peer {
 }
 
 pub mod plan {
-    pub use crate::plan::plan;
+    pub use crate::plan::{plan, select_for_run};
 }
 
 pub mod report {
@@ -263,7 +263,8 @@ pub mod rig {
         };
     }
     pub mod team {
-        pub use crate::rig::team::{Pass, Team};
+        pub use crate::rig::member::Pass;
+        pub use crate::rig::team::Team;
     }
 }
 

@@ -9,6 +9,7 @@ mod counts;
 pub mod instruments;
 pub mod interference;
 pub mod line;
+pub mod member;
 pub mod noise;
 pub mod placed;
 pub mod quieter;

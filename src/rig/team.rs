@@ -1,4 +1,4 @@
-//! A team: threads that work at the same time, each pinned to a separate CPU.
+//! A team: threads or processes that work at the same time, each pinned to a separate CPU.
 //!
 //! ```text
 //! member 0   ──wake─┤gate├─pass─┼─pass─┼─pass─┼─pass─┼─┤
@@ -16,80 +16,31 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::JoinHandle;
 
+use super::member::{ENDED, Equip, Member, MemberProgress, Members, Pass, READINGS, StartGate, Turn, work};
 use super::workload::Timed;
+use crate::sys::arch;
 use crate::sys::clock::Source;
-use crate::sys::{affinity, arch, counters};
-
-/// Does one pass of a job and returns its bytes or operations.
-pub type Pass = Box<dyn FnMut(usize) -> u64>;
-
-/// Makes what a member needs, in the member's own thread, on its CPU: memory lies on that CPU's node.
-type Equip = dyn Fn(usize) -> Result<Pass, String> + Send + Sync;
 
 /// Share of a window that a member may wait for its CPU, be stopped, or be alone, before the window is called disturbed.
 const DISTURBED: f64 = 0.02;
 
-/// A member was stopped between two readings where its bytes took more than this many times their median time. A
-/// hypervisor that takes the CPU away leaves such a gap, and the kernel of the guest does not see it.
-const STOPPED: f64 = 1.5;
-
 /// Why a window is disturbed in which members did not work at the same time.
-const APART: &str = "the threads never worked at the same time";
+const APART: &str = "the tasks never worked at the same time";
 
 /// Why a window is disturbed in which a member was stopped.
-const WAS_STOPPED: &str = "a thread was stopped for a while";
-
-/// Readings of the clock that are kept for one turn are at least this share of it apart.
-const READINGS: i64 = 4096;
+const WAS_STOPPED: &str = "a task was stopped for a while";
 
 /// Nanoseconds between kept readings in a turn whose end is not known.
 const OPEN_SPACING: f64 = 100_000.0;
 
-/// Threads on separate CPUs.
+/// Threads or processes on separate CPUs.
 pub struct Team {
     /// The calling thread's part, where it is a member.
     own: Option<(u32, Pass)>,
     members: Vec<Member>,
     source: Source,
-    turn: Option<Arc<StartGate>>,
-}
-
-struct Member {
-    cpu: u32,
-    orders: Option<Sender<Turn>>,
-    tracks: Receiver<MemberProgress>,
-    thread: Option<JoinHandle<()>>,
-}
-
-/// What a member is asked to do.
-#[derive(Clone)]
-struct Turn {
-    job: usize,
-    /// Ticks that it lasts; none until the gate says stop.
-    lasts: Option<i64>,
-    /// Ticks between kept readings.
-    spacing: i64,
     gate: Arc<StartGate>,
-}
-
-struct StartGate {
-    missing: AtomicUsize,
-    stop: AtomicBool,
-}
-
-/// What a member did in one turn.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct MemberProgress {
-    /// Ticks, and bytes done until then; the first reading is the start, and they rise.
-    pub readings: Vec<(i64, u64)>,
-    /// Readings taken on another CPU than the member's own.
-    pub strays: u64,
-    /// Nanoseconds that it was ready and waited for its CPU, if the kernel says so.
-    pub waited: Option<f64>,
 }
 
 /// What a team did in the span in which all its members worked.
@@ -167,21 +118,6 @@ impl<'t> Windows<'t> {
     }
 }
 
-impl MemberProgress {
-    /// Ticks for which the member made no progress: what the slowest stretches took above the median time of their bytes.
-    fn stopped(&self) -> f64 {
-        let stretches = || {
-            let pairs = self.readings.windows(2).filter(|pair| pair[1].1 > pair[0].1);
-            pairs.map(|pair| ((pair[1].0 - pair[0].0) as f64, (pair[1].1 - pair[0].1) as f64))
-        };
-        let mut paces: Vec<f64> = stretches().map(|(ticks, bytes)| ticks / bytes).collect();
-        paces.sort_unstable_by(f64::total_cmp);
-        let Some(&median) = paces.get(paces.len() / 2) else { return 0.0 };
-        let over = stretches().map(|(ticks, bytes)| (ticks, bytes * median));
-        over.filter(|(ticks, usual)| *ticks > STOPPED * usual).map(|(ticks, usual)| ticks - usual).sum()
-    }
-}
-
 /// Multiplications in a row that a computing thread makes between two looks at the clock.
 const COMPUTED: u64 = 1000;
 
@@ -198,17 +134,16 @@ pub fn computing(cpus: &[u32], source: Source) -> Result<Team, String> {
 impl Team {
     /// A team whose first member is the calling thread, which must be pinned to the first of the CPUs.
     pub fn with_caller(
+        members: Members,
         cpus: &[u32],
         source: Source,
         equip: impl Fn(usize) -> Result<Pass, String> + Send + Sync + 'static,
     ) -> Result<Self, String> {
-        let (first, others) = cpus.split_first().ok_or("the threads of a team need at least one CPU")?;
-        if others.contains(first) {
-            return Err(format!("threads of a team must be on separate CPUs, not on {cpus:?}"));
-        }
+        let (first, others) = cpus.split_first().ok_or("the members of a team need at least one CPU")?;
+        distinct(cpus)?;
         let equip = Arc::new(equip);
         let of_others = Arc::clone(&equip);
-        let mut team = Team::beside(others, source, move |index| of_others(index + 1))?;
+        let mut team = Team::of(members, others, source, move |index| of_others(index + 1))?;
         team.own = Some((*first, equip(0)?));
         Ok(team)
     }
@@ -219,39 +154,24 @@ impl Team {
         source: Source,
         equip: impl Fn(usize) -> Result<Pass, String> + Send + Sync + 'static,
     ) -> Result<Self, String> {
-        let mut distinct = cpus.to_vec();
-        distinct.sort_unstable();
-        distinct.dedup();
-        if distinct.len() != cpus.len() {
-            return Err(format!("threads of a team must be on separate CPUs, not on {cpus:?}"));
-        }
-        let equip: Arc<Equip> = Arc::new(equip);
-        let mut team = Team { own: None, members: Vec::new(), source, turn: None };
-        let mut ready = Vec::new();
-        for (index, &cpu) in cpus.iter().enumerate() {
-            let (orders, ordered) = channel();
-            let (done, tracks) = channel();
-            let (say_ready, is_ready) = channel();
+        Team::of(Members::Threads, cpus, source, equip)
+    }
+
+    fn of(
+        members: Members,
+        cpus: &[u32],
+        source: Source,
+        equip: impl Fn(usize) -> Result<Pass, String> + Send + Sync + 'static,
+    ) -> Result<Self, String> {
+        distinct(cpus)?;
+        let (equip, gate): (Arc<Equip>, _) = (Arc::new(equip), Arc::new(StartGate::new()?));
+        let start = |(index, &cpu): (usize, &u32)| {
             let equip = Arc::clone(&equip);
-            let thread = std::thread::Builder::new()
-                .spawn(move || {
-                    let pinned = affinity::restrict(&[cpu]).map_err(|error| format!("CPU {cpu}: {error}"));
-                    match pinned.and_then(|()| equip(index)) {
-                        Ok(pass) => {
-                            let _ = say_ready.send(Ok(()));
-                            serve(pass, cpu, source, &ordered, &done);
-                        }
-                        Err(reason) => drop(say_ready.send(Err(reason))),
-                    }
-                })
-                .map_err(|error| format!("cannot start a thread: {error}"))?;
-            ready.push(is_ready);
-            team.members.push(Member { cpu, orders: Some(orders), tracks, thread: Some(thread) });
-        }
-        for ready in ready {
-            ready.recv().map_err(|_| "a thread ended while it prepared its memory".to_owned())??;
-        }
-        Ok(team)
+            Member::start(members, cpu, source, &gate, move || equip(index))
+        };
+        let mut started: Vec<Member> = cpus.iter().enumerate().map(start).collect::<Result<_, _>>()?;
+        started.iter_mut().try_for_each(Member::wait_until_ready)?;
+        Ok(Team { own: None, members: started, source, gate })
     }
 
     /// CPUs of the members.
@@ -262,8 +182,9 @@ impl Team {
     /// Has all members do a job for a number of ticks.
     pub fn window(&mut self, job: usize, ticks: f64, hertz: f64) -> Result<Together, String> {
         let lasts = (ticks as i64).max(1);
-        let turn = self.order(job, Some(lasts), lasts / READINGS)?;
-        let own = self.own.as_mut().map(|(cpu, pass)| work(pass, *cpu, self.source, &turn));
+        let turn = Turn { job, lasts: Some(lasts), spacing: lasts / READINGS };
+        self.order(turn)?;
+        let own = self.own.as_mut().map(|(cpu, pass)| work(pass, *cpu, self.source, &self.gate, turn));
         self.collect(own, hertz)
     }
 
@@ -272,10 +193,10 @@ impl Team {
         if self.own.is_some() {
             return Err("the calling thread cannot work and continue".to_owned());
         }
-        let turn = self.order(job, None, (OPEN_SPACING * hertz / 1e9) as i64)?;
-        while turn.gate.missing.load(Ordering::Acquire) > 0 {
-            if self.members.iter().any(|member| member.thread.as_ref().is_none_or(JoinHandle::is_finished)) {
-                return Err("a thread of the team has ended".to_owned());
+        self.order(Turn { job, lasts: None, spacing: (OPEN_SPACING * hertz / 1e9) as i64 })?;
+        while !self.gate.is_open() {
+            if self.members.iter().any(Member::has_ended) {
+                return Err(ENDED.to_owned());
             }
             // A member may be on the CPU of this thread.
             std::thread::yield_now();
@@ -285,108 +206,60 @@ impl Team {
 
     /// Has all members end the job that they began.
     pub fn end(&mut self, hertz: f64) -> Result<Together, String> {
-        if let Some(gate) = self.turn.take() {
-            gate.stop.store(true, Ordering::Release);
-        }
+        self.gate.stop();
         self.collect(None, hertz)
     }
 
-    fn order(&mut self, job: usize, lasts: Option<i64>, spacing: i64) -> Result<Turn, String> {
-        let all = self.members.len() + usize::from(self.own.is_some());
-        let gate = Arc::new(StartGate { missing: AtomicUsize::new(all), stop: AtomicBool::new(false) });
-        self.turn = lasts.is_none().then(|| Arc::clone(&gate));
-        let turn = Turn { job, lasts, spacing, gate };
-        for member in &self.members {
-            let sent = member.orders.as_ref().is_some_and(|orders| orders.send(turn.clone()).is_ok());
-            if !sent {
-                // Who waits at the gate must not wait for ever.
-                turn.gate.stop.store(true, Ordering::Release);
-                return Err("a thread of the team has ended".to_owned());
+    fn order(&mut self, turn: Turn) -> Result<(), String> {
+        self.gate.close(self.members.len() + usize::from(self.own.is_some()));
+        for member in &mut self.members {
+            if !member.order(turn) {
+                // The members that wait at the gate must not wait for ever.
+                self.gate.stop();
+                return Err(ENDED.to_owned());
             }
         }
-        Ok(turn)
+        Ok(())
     }
 
-    fn collect(&self, own: Option<MemberProgress>, hertz: f64) -> Result<Together, String> {
-        let others = self.members.iter().map(|member| member.tracks.recv());
-        let others: Vec<MemberProgress> =
-            others.collect::<Result<_, _>>().map_err(|_| "a thread of the team has ended".to_owned())?;
-        let tracks: Vec<MemberProgress> = own.into_iter().chain(others).collect();
-        together(&tracks, hertz)
+    fn collect(&mut self, own: Option<MemberProgress>, hertz: f64) -> Result<Together, String> {
+        let others: Result<Vec<MemberProgress>, String> = self.members.iter_mut().map(Member::progress).collect();
+        let all: Vec<MemberProgress> = own.into_iter().chain(others?).collect();
+        together(&all, hertz)
     }
 }
 
 impl Drop for Team {
     fn drop(&mut self) {
-        if let Some(gate) = self.turn.take() {
-            gate.stop.store(true, Ordering::Release);
-        }
-        for member in &mut self.members {
-            member.orders = None;
-        }
-        for member in &mut self.members {
-            if let Some(thread) = member.thread.take() {
-                let _ = thread.join();
-            }
-        }
+        // A member in a turn without an end must leave it before it can end.
+        self.gate.stop();
     }
 }
 
-/// A member's life: turn after turn until no orders come any more.
-fn serve(mut pass: Pass, cpu: u32, source: Source, orders: &Receiver<Turn>, done: &Sender<MemberProgress>) {
-    while let Ok(turn) = orders.recv() {
-        if done.send(work(&mut pass, cpu, source, &turn)).is_err() {
-            return;
-        }
+/// Refuses two members on one CPU.
+fn distinct(cpus: &[u32]) -> Result<(), String> {
+    let mut distinct = cpus.to_vec();
+    distinct.sort_unstable();
+    distinct.dedup();
+    if distinct.len() == cpus.len() {
+        Ok(())
+    } else {
+        Err(format!("members of a team must be on separate CPUs, not on {cpus:?}"))
     }
-}
-
-/// One turn of one member.
-fn work(pass: &mut Pass, cpu: u32, source: Source, turn: &Turn) -> MemberProgress {
-    // Memory that was written before: a page fault would count as work.
-    let mut track = MemberProgress { readings: vec![(0, 0); 2 * READINGS as usize], ..MemberProgress::default() };
-    track.readings.clear();
-    // The first pass of a job finds caches of another; it is done before the gate and not counted.
-    pass(turn.job);
-    let waited = counters::thread_run_delay();
-    turn.gate.missing.fetch_sub(1, Ordering::AcqRel);
-    while turn.gate.missing.load(Ordering::Acquire) > 0 && !turn.gate.stop.load(Ordering::Acquire) {
-        std::hint::spin_loop();
-    }
-    let start = source.stamp();
-    let mut bytes = 0;
-    track.readings.push((start.ticks, 0));
-    track.strays += u64::from(start.cpu != cpu);
-    loop {
-        bytes += pass(turn.job);
-        let now = source.stamp();
-        track.strays += u64::from(now.cpu != cpu);
-        let last = track.readings.last().map_or(start.ticks, |reading| reading.0);
-        let over =
-            turn.lasts.is_some_and(|lasts| now.ticks - start.ticks >= lasts) || turn.gate.stop.load(Ordering::Acquire);
-        if over || now.ticks - last >= turn.spacing {
-            track.readings.push((now.ticks, bytes));
-        }
-        if over {
-            break;
-        }
-    }
-    track.waited = counters::thread_run_delay().zip(waited).map(|(now, before)| now - before);
-    track
 }
 
 /// What several members did in the span that their tracks share.
 pub fn together(tracks: &[MemberProgress], hertz: f64) -> Result<Together, String> {
     let ends = |track: &MemberProgress| Some((track.readings.first()?.0, track.readings.last()?.0));
     let spans: Option<Vec<(i64, i64)>> = tracks.iter().map(ends).collect();
-    let spans = spans.filter(|spans| !spans.is_empty()).ok_or("a thread has no clock reading")?;
+    let spans = spans.filter(|spans| !spans.is_empty()).ok_or("a task has no clock reading")?;
     let began = spans.iter().map(|span| span.0).max().unwrap_or(0);
     let ended = spans.iter().map(|span| span.1).min().unwrap_or(0);
     if tracks.iter().any(|track| track.readings.windows(2).any(|pair| pair[1].0 < pair[0].0)) {
-        return Err("the clock went backwards in a thread".to_owned());
+        return Err("the clock went backwards in a task".to_owned());
     }
     if tracks.iter().any(|track| track.strays > 0) {
-        return Err("a thread was not on its own CPU".to_owned());
+        return Err("a task was not on its own CPU".to_owned());
     }
     let known = tracks.iter().all(|track| track.waited.is_some());
     if ended <= began {
@@ -400,9 +273,9 @@ pub fn together(tracks: &[MemberProgress], hertz: f64) -> Result<Together, Strin
     let waited = tracks.iter().filter_map(|track| track.waited).fold(0.0, f64::max);
     let waited = waited > DISTURBED * ticks / hertz * 1e9;
     let disturbed = if waited {
-        Some("a thread waited for its CPU")
+        Some("a task waited for its CPU")
     } else if ticks < (1.0 - DISTURBED) * longest {
-        Some("threads began or ended at different times")
+        Some("tasks began or ended at different times")
     } else if tracks.iter().any(|track| track.stopped() > DISTURBED * ticks) {
         Some(WAS_STOPPED)
     } else {
@@ -428,6 +301,8 @@ fn done_by(track: &MemberProgress, moment: i64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sys::affinity;
+    use std::sync::atomic::{AtomicU64, Ordering};
 
     fn track(readings: &[(i64, u64)]) -> MemberProgress {
         MemberProgress { readings: readings.to_vec(), ..MemberProgress::default() }
@@ -441,7 +316,7 @@ mod tests {
         let found = together(&[one, other], 1e9).unwrap();
         assert!((found.ticks - 900.0).abs() < 1e-9);
         assert!((found.bytes - (900.0 + 1800.0)).abs() < 1e-9, "{found:?}");
-        assert_eq!(found.disturbed, Some("threads began or ended at different times"));
+        assert_eq!(found.disturbed, Some("tasks began or ended at different times"));
     }
 
     #[test]
@@ -463,7 +338,7 @@ mod tests {
     #[test]
     fn waiting_for_the_cpu_disturbs_a_window() {
         let waited = MemberProgress { waited: Some(50.0), ..track(&[(0, 0), (1000, 10)]) };
-        assert_eq!(together(&[waited], 1e9).unwrap().disturbed, Some("a thread waited for its CPU"));
+        assert_eq!(together(&[waited], 1e9).unwrap().disturbed, Some("a task waited for its CPU"));
     }
 
     #[test]
@@ -475,7 +350,7 @@ mod tests {
         };
         let found = |ticks: i64| together(&[track(&stopped(ticks))], 1e9).unwrap().disturbed;
         assert_eq!(found(150), None, "1.5 % of the window");
-        assert_eq!(found(250), Some("a thread was stopped for a while"));
+        assert_eq!(found(250), Some("a task was stopped for a while"));
     }
 
     #[test]
@@ -494,6 +369,29 @@ mod tests {
         assert!((0..50).any(|_| meet()));
         assert!(Team::beside(&[0, 0], Source::MonotonicRaw, equip).is_err());
         assert!(Team::beside(&cpus, Source::MonotonicRaw, |_| Err("no memory".to_owned())).is_err());
+    }
+
+    #[test]
+    fn processes_do_a_job_with_memory_that_they_do_not_share() {
+        static PASSES: AtomicU64 = AtomicU64::new(0);
+        let cpus = affinity::allowed();
+        let equip = |_| -> Result<Pass, String> {
+            Ok(Box::new(|job| {
+                PASSES.fetch_add(1, Ordering::Relaxed);
+                job as u64 + 1
+            }))
+        };
+        for members in [Members::Processes, Members::Threads] {
+            let mut team = Team::of(members, &cpus, Source::MonotonicRaw, equip).unwrap();
+            for job in [2, 0] {
+                // Other tests use these CPUs.
+                let mut works = || team.window(job, 2e6, 1e9).is_ok_and(|found| found.ticks > 0.0 && found.bytes > 0.0);
+                assert!((0..50).any(|_| works()));
+            }
+            assert_eq!(PASSES.load(Ordering::Relaxed) > 0, members == Members::Threads);
+        }
+        let refused = Team::of(Members::Processes, &cpus, Source::MonotonicRaw, |_| Err("no memory".to_owned()));
+        assert_eq!(refused.err().as_deref(), Some("no memory"));
     }
 
     #[test]

@@ -8,7 +8,8 @@ use crate::results::quantity::Labels;
 use crate::sys::spinner::{Duty, Spinner};
 
 use super::Rig;
-use super::team::{Pass, Team, Windows};
+use super::member::{Members, Pass};
+use super::team::{Team, Windows};
 use super::workload::{Expected, Sizing, Workload};
 
 /// Nanoseconds of a window for each thread: an operation takes longer with more threads.
@@ -20,19 +21,19 @@ const LEAST_WINDOWS: u32 = 2;
 /// Operations for which the time of a window is recorded: windows hold different numbers, a series has one.
 const NOMINAL: u64 = 100_000;
 
-/// What a number of threads do together.
+/// What a number of threads or processes do together.
 pub struct TeamJobs {
     /// Labels of each job.
     pub labels: Vec<Labels>,
-    /// Makes the jobs of a thread, in that thread.
+    /// Makes the jobs of a member, in that member.
     pub equip: Box<dyn Fn(usize) -> Result<Pass, String> + Send + Sync>,
     /// Whether a window counts, after it.
     pub check: Box<dyn Fn() -> Result<(), String>>,
 }
 
 impl Rig<'_> {
-    /// Samples what one operation costs a thread while all threads make it, for each number of threads. They can wait for each
-    /// other. The CPUs are those of the largest team, and `jobs` gets a source of random numbers and the number of threads.
+    /// Samples what one operation costs a member of a team while all members make it, for each team. They can wait for each
+    /// other. The CPUs are those of the largest team, and `jobs` gets a source of random numbers and the team.
     ///
     /// # Errors
     ///
@@ -41,15 +42,15 @@ impl Rig<'_> {
         &mut self,
         (metric, series): (&str, &str),
         cpus: &[u32],
-        sizes: &[usize],
-        jobs: impl Fn(&mut fastrand::Rng, usize) -> TeamJobs,
+        teams: &[(Members, usize)],
+        jobs: impl Fn(&mut fastrand::Rng, Members, usize) -> TeamJobs,
     ) -> Result<(), Problem> {
         // A host can move either CPU of a pair. Before any team, because only a task without threads is copied whole.
         let partner = cpus.get(1).and_then(|&other| Spinner::new(other, Duty::Answer).ok()).map(Rc::new);
-        for &threads in sizes {
-            let jobs = jobs(self.random(), threads);
-            let partner = partner.as_ref().filter(|_| threads == 2);
-            self.sample_team((metric, series), &cpus[..threads], jobs, partner)?;
+        for &(members, size) in teams {
+            let jobs = jobs(self.random(), members, size);
+            let partner = partner.as_ref().filter(|_| size == 2);
+            self.sample_team((metric, series), members, &cpus[..size], jobs, partner)?;
         }
         Ok(())
     }
@@ -57,26 +58,27 @@ impl Rig<'_> {
     fn sample_team(
         &mut self,
         (metric, series): (&str, &str),
+        members: Members,
         cpus: &[u32],
         TeamJobs { labels, equip, check }: TeamJobs,
         partner: Option<&Rc<Spinner>>,
     ) -> Result<(), Problem> {
-        let threads = cpus.len();
-        let mut team = match Team::with_caller(cpus, self.source()?, equip) {
+        let size = cpus.len();
+        let mut team = match Team::with_caller(members, cpus, self.source()?, equip) {
             Ok(team) => team,
             Err(reason) => {
-                self.unavailable(metric, &Labels::none().with("threads", threads), &reason);
+                self.unavailable(metric, &Labels::none().with(members.label(), size), &reason);
                 return Ok(());
             }
         };
-        let windows = RefCell::new(Windows::of(&mut team, WINDOW * threads as f64, self.ticks(1e9)).waiting());
-        let most = (self.batches() / BATCHES_PER_WINDOW / threads.div_ceil(2) as u32).max(LEAST_WINDOWS);
-        // The record of a window takes new memory before the threads begin.
+        let windows = RefCell::new(Windows::of(&mut team, WINDOW * size as f64, self.ticks(1e9)).waiting());
+        let most = (self.batches() / BATCHES_PER_WINDOW / size.div_ceil(2) as u32).max(LEAST_WINDOWS);
+        // The record of a window takes new memory before the members begin.
         let expected = Expected { faults: true, ..Expected::default() };
         let workload = |(job, labels): (usize, Labels)| {
             let (windows, check) = (&windows, &check);
             let work = move |_| {
-                let timed = windows.borrow_mut().timed(job, NOMINAL * threads as u64)?;
+                let timed = windows.borrow_mut().timed(job, NOMINAL * size as u64)?;
                 check().map(|()| timed)
             };
             let workload = Workload::self_timed(series, labels, NOMINAL, work).sized(Sizing::Exactly(1));
@@ -87,7 +89,7 @@ impl Rig<'_> {
             }
         };
         self.sample(labels.into_iter().enumerate().map(workload).collect())?;
-        self.remark(&format!("repeated.{threads}"), &windows.borrow().repeated());
+        self.remark(&format!("repeated.{}.{size}", members.label()), &windows.borrow().repeated());
         Ok(())
     }
 }

@@ -226,16 +226,17 @@ fn additions_to_separate_lines_cost_what_a_plain_loop_of_them_takes() {
 }
 
 #[test]
-fn one_thread_alone_pays_what_a_plain_loop_pays() {
-    judge_by_loops("calls of one thread", &["os.scaling"], |place| {
+fn tasks_that_share_nothing_pay_what_a_plain_loop_pays() {
+    judge_by_loops("calls of one thread and of two processes", &["os.scaling"], |place| {
         let file = File::create_new(place.join("locked")).unwrap();
         let lock = own(|| {
             file.lock().unwrap();
             file.unlock().unwrap();
         });
         let (reader, writer) = io::pipe().unwrap();
-        let of = |what, seconds| ("os.scaling.time", vec![("threads", "1"), ("what", what)], seconds);
-        vec![of("file_lock", lock), of("pipe", through(writer, reader, 1))]
+        let of = |tasks, what, seconds| ("os.scaling.time", vec![tasks, ("what", what)], seconds);
+        let (one, two) = (("threads", "1"), ("processes", "2"));
+        vec![of(one, "file_lock", lock), of(two, "file_lock", lock), of(one, "pipe", through(writer, reader, 1))]
     });
 }
 

@@ -48,7 +48,7 @@ const PROMISED: &[(&str, Unit, &[&str])] = &[
     ("os.poll.time", Unit::Nanoseconds, &["by", "descriptors"]),
     ("os.poll.per_descriptor", Unit::Nanoseconds, &["by"]),
     ("os.lock.time", Unit::Nanoseconds, &["what"]),
-    ("os.scaling.time", Unit::Nanoseconds, &["threads", "what"]),
+    ("os.scaling.time", Unit::Nanoseconds, &["what"]),
     ("os.sleep.oversleep", Unit::Nanoseconds, &["quantile", "requested", "slack"]),
     ("memory.bandwidth.rate", Unit::BytesPerSecond, &["level", "operation", "threads"]),
     ("memory.bandwidth.bus_rate", Unit::BytesPerSecond, &["level", "operation", "threads"]),

@@ -49,6 +49,7 @@ use super::footprint;
 use super::streams::sizes_from_one;
 use crate::evaluate::sample::Sample;
 use crate::experiments::prelude::*;
+use crate::rig::member::Members;
 use crate::rig::together::TeamJobs;
 
 /// The row of the table.
@@ -70,7 +71,6 @@ pub const EXPERIMENT: Experiment = Experiment {
     ],
     seconds: |_| 0.3,
     time_out: 30.0,
-    in_quick: false,
     predict,
     measure,
     figures,
@@ -232,7 +232,9 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     if cpus.len() < 2 {
         rig.unavailable(TIME, &Labels::of([("threads", "2")]), &"only one CPU is allowed");
     }
-    rig.sample_together((TIME, OPERATION), &cpus, &sizes_from_one(cpus.len()), |_, threads| {
+    let teams: Vec<(Members, usize)> =
+        sizes_from_one(cpus.len()).into_iter().map(|size| (Members::Threads, size)).collect();
+    rig.sample_together((TIME, OPERATION), &cpus, &teams, |_, _, threads| {
         let (jobs, data) = (jobs(threads), Arc::new(SharedData::of(threads)));
         let shared = Arc::clone(&data);
         TeamJobs {

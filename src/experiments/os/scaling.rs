@@ -1,20 +1,21 @@
 //! # Question
 //!
-//! How many threads can make a system call at the same time before they wait for each other in the kernel?
+//! How many threads or processes can make a system call at the same time before they wait for each other in the kernel?
 //!
 //! # Method
 //!
-//! Threads of one process on separate CPUs, first one for each core, make the same call without pause for 1 ms per thread. The
+//! Threads of one process on separate CPUs, first one for each core, make the same call without pause for 1 ms per thread.
+//! Processes do the same. The
 //! time of an operation is the time in which all of them worked, times the threads, divided by the operations of all. It is what one
 //! thread pays. A call that scales costs the same with any number of threads.
 //!
 //! - **getppid**: a call that takes no lock (os.system_call).
 //! - **open_close**: open and close a device that all threads open (os.system_call).
-//! - **pipe**: one byte through a pipe that only this thread uses (os.channel).
-//! - **file_lock**: flock(2) of a file that only this thread uses, and its release (os.lock).
-//! - **map_write_unmap**: map a page, write it and unmap it, in the address space of all threads (memory.map).
+//! - **pipe**: one byte through a pipe that only this task uses (os.channel).
+//! - **file_lock**: flock(2) of a file that only this task uses, and its release (os.lock).
+//! - **map_write_unmap**: map a page, write it and unmap it, in the address space of all threads or of the process (memory.map).
 //!
-//! Each thread runs the operation in a loop without other work, from code at drawn places, and the answers are checked. The numbers
+//! The label **threads** or **processes** is their number. Each runs the operation in a loop without other work, from code at drawn places, and the answers are checked. The numbers
 //! of threads are the powers of two and all CPUs. A window is repeated if a thread waited for its CPU or worked alone for
 //! more than 2 % of it.
 //!
@@ -38,7 +39,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::{channel, lock, system_call};
@@ -46,22 +47,23 @@ use crate::experiments::constants::KERNEL_ROUND_TRIP;
 use crate::experiments::figure_name::FigureName;
 use crate::experiments::memory::footprint;
 use crate::experiments::memory::map;
-use crate::experiments::memory::streams::sizes_from_one;
+use crate::experiments::memory::streams::team_sizes;
 use crate::experiments::os::operation::{interrupting, page_fault};
 use crate::experiments::os::row::Row;
 use crate::experiments::phrases::label;
 use crate::experiments::prelude::*;
 use crate::results::wording::capital;
-use crate::rig::team::Pass;
+use crate::rig::member::{Members, Pass};
 use crate::rig::together::TeamJobs;
+use crate::sys::memory::SharedWords;
 use crate::sys::placed::{Around, PlacedLoop};
 use crate::sys::process;
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
     id: "os.scaling",
-    title: "System calls of several threads",
-    measures: "system calls by the number of threads that make them",
+    title: "System calls of several tasks",
+    measures: "system calls by the number of threads or processes that make them",
     words: &["scalability", "parallel"],
     method_version: 1,
     precision: Precision { target: 0.1, between: 0.08, busy: 0.1 },
@@ -70,10 +72,9 @@ pub const EXPERIMENT: Experiment = Experiment {
     constants: CONSTANTS,
     rules: RULES,
     publishes: &[Publication::cost(TIME, Unit::Nanoseconds, "one operation of a thread, while all threads make them")
-        .in_summary_where(|labels| labels.get("threads") != Some("1"))],
-    seconds: |_| 0.2,
+        .in_summary_where(|labels| labels.get("threads").is_some_and(|threads| threads != "1"))],
+    seconds: |_| 0.4,
     time_out: 30.0,
-    in_quick: false,
     predict,
     measure,
     figures,
@@ -148,13 +149,20 @@ static OPERATIONS: [ScaledOperation; 5] = [
     ScaledOperation { what: "map_write_unmap", size: Some(1), rows: map::OPERATIONS.rows, alone: None },
 ];
 
-fn labels(what: &str, threads: usize) -> Labels {
-    Labels::of([("what", what)]).with("threads", threads)
+fn labels(what: &str, (members, size): Tasks) -> Labels {
+    Labels::of([("what", what)]).with(members.label(), size)
 }
 
-/// Numbers of threads.
-fn sizes(setup: &Setup) -> Vec<usize> {
-    sizes_from_one(footprint::cpus_of(setup).len())
+/// What makes the operations, and how many of them.
+type Tasks = (Members, usize);
+
+const ONE: Tasks = (Members::Threads, 1);
+
+/// One task, the numbers of threads, and the numbers of processes.
+fn teams(setup: &Setup) -> Vec<Tasks> {
+    let sizes = team_sizes(footprint::cpus_of(setup).len());
+    let of = |members: Members| sizes.iter().map(move |&size| (members, size));
+    [ONE].into_iter().chain(of(Members::Threads)).chain(of(Members::Processes)).collect()
 }
 
 fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
@@ -162,10 +170,10 @@ fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
     let mut predictions = Vec::new();
     for operation in &OPERATIONS {
         let Some(row) = operation.row() else { continue };
-        for threads in sizes(by.setup) {
-            let more = FURTHER.times((threads - 1) as f64);
+        for tasks in teams(by.setup) {
+            let more = FURTHER.times((tasks.1 - 1) as f64);
             let waiting = product(IN_LOOP.times(1.0), (1.0 + more.0, 1.0 + more.1, 1.0 + more.2));
-            let prediction = Prediction::of(TIME, labels(operation.what, threads), Unit::Nanoseconds);
+            let prediction = Prediction::of(TIME, labels(operation.what, tasks), Unit::Nanoseconds);
             let prediction = if let Some(alone) = operation.alone.and_then(|alone| alone.find(by.known)) {
                 let own = (alone.value, alone.value, alone.value);
                 let basis = format!("{}, {}, {}", alone.name, IN_LOOP.basis().text(), FURTHER.basis().text());
@@ -187,9 +195,9 @@ fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
                     None => worked,
                 }
             };
-            // Each thread has the interrupts of the others, too.
-            let interrupts = row.shootdowns * threads as f64;
-            predictions.push(if threads > 1 && interrupts > 0.0 {
+            // Each thread has the interrupts of the others, too. Processes share no address space.
+            let interrupts = row.shootdowns * tasks.1 as f64;
+            predictions.push(if tasks.0 == Members::Threads && tasks.1 > 1 && interrupts > 0.0 {
                 interrupting(by, prediction, interrupts)
             } else {
                 prediction
@@ -208,23 +216,28 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
             Err(reason) => rig.unavailable(TIME, &Labels::of([("what", operation.what)]), &reason),
         }
     }
-    let (cpus, sizes) = (footprint::cpus_of(rig.setup()), sizes(rig.setup()));
-    rig.sample_together((TIME, OPERATION), &cpus, &sizes, |random, threads| {
-        let failed = Arc::new(AtomicBool::new(false));
-        let (rows, seed, failing) = (usable.clone(), random.u64(..), Arc::clone(&failed));
+    let (cpus, mut teams) = (footprint::cpus_of(rig.setup()), teams(rig.setup()));
+    // A process is copied whole before there are threads.
+    teams.sort_by_key(|(members, _)| *members != Members::Processes);
+    rig.sample_together((TIME, OPERATION), &cpus, &teams, |random, members, size| {
+        let failed = SharedWords::new(1).map(Arc::new);
+        let (rows, seed, failing) = (usable.clone(), random.u64(..), failed.as_ref().ok().map(Arc::clone));
         TeamJobs {
-            labels: usable.iter().map(|(what, _)| labels(what, threads)).collect(),
-            equip: Box::new(move |thread| equip(&rows, seed.wrapping_add(thread as u64), &failing)),
+            labels: usable.iter().map(|(what, _)| labels(what, (members, size))).collect(),
+            equip: Box::new(move |member| {
+                let failing = failing.clone().ok_or("no memory to share")?;
+                equip(&rows, seed.wrapping_add(member as u64), failing)
+            }),
             check: Box::new(move || {
-                let has_failed = failed.load(Ordering::Acquire);
+                let has_failed = failed.as_ref().is_ok_and(|failed| failed.at(0).load(Ordering::Acquire) != 0);
                 if has_failed { Err("an answer differs from the expected one".to_owned()) } else { Ok(()) }
             }),
         }
     })
 }
 
-/// The loops of a thread, which makes its files itself.
-fn equip(rows: &[(&'static str, &'static Row)], seed: u64, failed: &Arc<AtomicBool>) -> Result<Pass, String> {
+/// The loops of a thread or process, which makes its files itself.
+fn equip(rows: &[(&'static str, &'static Row)], seed: u64, failed: Arc<SharedWords>) -> Result<Pass, String> {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut loops = Vec::new();
     for (_, row) in rows {
@@ -236,11 +249,10 @@ fn equip(rows: &[(&'static str, &'static Row)], seed: u64, failed: &Arc<AtomicBo
         let each = began.elapsed().as_secs_f64() / TRIAL as f64;
         loops.push((placed, ((PASS / each) as u64).max(1), row.operations));
     }
-    let failed = Arc::clone(failed);
     Ok(Box::new(move |job| {
         let (placed, turns, operations) = &mut loops[job];
         if placed.run(*turns).is_err() {
-            failed.store(true, Ordering::Release);
+            failed.at(0).store(1, Ordering::Release);
         }
         *turns * *operations
     }))
@@ -249,17 +261,17 @@ fn equip(rows: &[(&'static str, &'static Row)], seed: u64, failed: &Arc<AtomicBo
 fn figures(study: &Study<'_>, findings: &mut Findings) {
     for operation in &OPERATIONS {
         let median = |labels: &Labels| study.sample(OPERATION, labels).as_ref().and_then(Estimate::median);
-        let alone = median(&labels(operation.what, 1));
+        let alone = median(&labels(operation.what, ONE));
         let mut points = Vec::new();
-        for threads in sizes(study.setup) {
-            for labels in study.by_distance(OPERATION, &labels(operation.what, threads)) {
+        for tasks in teams(study.setup) {
+            for labels in study.by_distance(OPERATION, &labels(operation.what, tasks)) {
                 let Some(estimate) = median(&labels) else { continue };
-                let least = alone.as_ref().filter(|_| threads > 1).map(|alone| {
+                let least = alone.as_ref().filter(|_| tasks != ONE).map(|alone| {
                     let least = Gate::at_least(&NOT_FASTER, estimate.named("{}"), alone.value * SLACK);
                     least.because("one thread alone")
                 });
-                if study.is_usual(&labels) {
-                    points.push([threads as f64, estimate.value, estimate.interval[0], estimate.interval[1]]);
+                if tasks.0 == Members::Threads && study.is_usual(&labels) {
+                    points.push([tasks.1 as f64, estimate.value, estimate.interval[0], estimate.interval[1]]);
                 }
                 findings.publish(study, Figure::batches(TIME, labels, &estimate).gates(least));
             }
@@ -279,24 +291,29 @@ fn figures(study: &Study<'_>, findings: &mut Findings) {
 
 fn explain(study: &Study<'_>, findings: &mut Findings) {
     for operation in &OPERATIONS {
-        let time = |threads: usize| {
-            let usual = study.by_distance(OPERATION, &labels(operation.what, threads));
+        let time = |tasks: Tasks| {
+            let usual = study.by_distance(OPERATION, &labels(operation.what, tasks));
             findings.metric(TIME, usual.first()?).cloned()
         };
-        let Some(alone) = time(1) else { continue };
-        let costs: Vec<(usize, Metric)> =
-            sizes(study.setup).into_iter().skip(1).filter_map(|threads| Some((threads, time(threads)?))).collect();
-        let Some((most, last)) = costs.last() else { continue };
-        let flat = costs.iter().take_while(|(_, cost)| cost.value <= SCALES * alone.value).last();
+        let Some(alone) = time(ONE) else { continue };
+        let of = |members: Members| -> Vec<(usize, Metric)> {
+            let teams = teams(study.setup).into_iter().filter(|tasks| tasks.0 == members && *tasks != ONE);
+            teams.filter_map(|tasks| Some((tasks.1, time(tasks)?))).collect()
+        };
+        let (threads, processes) = (of(Members::Threads), of(Members::Processes));
+        let Some((most, last)) = threads.last() else { continue };
+        let flat = threads.iter().take_while(|(_, cost)| cost.value <= SCALES * alone.value).last();
         let up_to = match flat {
             Some((up_to, _)) => format!(" Up to {up_to} threads, it is at most {SCALES} times as much."),
             None => String::new(),
         };
+        let apart = processes.last().map(|(most, cost)| format!(", and each of {most} processes {}", cost.shown()));
         findings.say(format!(
-            "{}: one thread pays {}, and each of {most} threads {}.{up_to}",
+            "{}: one thread pays {}, each of {most} threads {}{}.{up_to}",
             capital(&label(TIME, "what", operation.what)),
             alone.shown(),
-            last.shown()
+            last.shown(),
+            apart.unwrap_or_default(),
         ));
     }
 }

@@ -15,7 +15,7 @@ const ON_REAL_MACHINES: &[(&str, &[&str])] = &[
     ("os.poll.time", &["operations_cost_what_plain_loops_of_them_take"]),
     ("os.poll.per_descriptor", &["operations_cost_what_plain_loops_of_them_take"]),
     ("os.lock.time", &["operations_cost_what_plain_loops_of_them_take"]),
-    ("os.scaling.time", &["one_thread_alone_pays_what_a_plain_loop_pays"]),
+    ("os.scaling.time", &["tasks_that_share_nothing_pay_what_a_plain_loop_pays"]),
     ("os.sleep.oversleep", &["sleeps_end_as_much_later_as_the_timer_slack_is_longer"]),
     ("file.metadata.time", &["operations_cost_what_plain_loops_of_them_take"]),
     ("memory.map.time", &["operations_cost_what_plain_loops_of_them_take"]),

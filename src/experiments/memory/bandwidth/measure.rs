@@ -5,8 +5,9 @@ use super::{IN_CACHE, NODE, ON_SMALL_PAGES, RATE, step};
 use crate::experiments::memory::footprint::{self, Footprint, MEMORY};
 use crate::experiments::memory::{buffer, streams};
 use crate::experiments::prelude::*;
+use crate::rig::member::{Members, Pass};
 use crate::rig::sampler::Expected;
-use crate::rig::team::{Pass, Team, Windows};
+use crate::rig::team::{Team, Windows};
 use crate::sys::affinity;
 use crate::sys::arena::Arena;
 use crate::sys::memory::{self, HUGE_PAGES_OFF};
@@ -286,7 +287,7 @@ pub(super) fn measure_team(
         [_, other] => Spinner::new(*other, Duty::Answer).ok().map(Rc::new),
         _ => None,
     };
-    let mut team = match Team::with_caller(cpus, rig.source()?, equip) {
+    let mut team = match Team::with_caller(Members::Threads, cpus, rig.source()?, equip) {
         Ok(team) => team,
         Err(reason) => {
             rig.unavailable(RATE, &of_team(cpus.len()), &reason);

@@ -106,6 +106,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     ],
     seconds: |_| 0.45,
     time_out: 60.0,
+    in_quick: true,
     memory: measure::memory,
     huge_memory: Some(measure::huge_memory),
     predict: predict::predict,
