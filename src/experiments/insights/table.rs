@@ -98,6 +98,22 @@ pub(super) const ROWS: &[Insight] = &[
         advice: &[Always("Keep and reuse memory in programs with several threads, and give it back in large pieces.")],
         ..ROW
     },
+    Insight {
+        of: &[
+            Operand::of("memory.shared_line.time what=atomic_add apart=0 threads=2"),
+            Operand::of("memory.shared_line.time what=atomic_add apart=256 threads=2"),
+        ],
+        usual: 5.0,
+        weight: [0.0, 0.5],
+        text: "Two threads that add to one word pay {0} for each addition, and {1} with words on separate cache lines.",
+        why: &[Always(
+            "The line moves between the caches of their cores. It does so too if the words differ and the line is the same.",
+        )],
+        advice: &[Always(
+            "Give each thread a separate counter on a separate line, and add them up when they are read.",
+        )],
+        ..ROW
+    },
     // Of 1 GiB.
     Insight {
         of: &[
@@ -284,6 +300,15 @@ pub(super) const ROWS: &[Insight] = &[
         advice: &[Always(
             "Check /sys/devices/system/clocksource/clocksource0/current_clocksource, and choose tsc if it is reliable.",
         )],
+        ..ROW
+    },
+    Insight {
+        of: &[Operand::of("cpu.timer.resolution method=clock_gettime"), Operand::of("memory.latency.level level=L1")],
+        usual: 5.0,
+        weight: [0.0, 0.5],
+        text: "The clock of the system advances in steps of {0}, as long as {ratio} L1 loads. A program cannot time a single shorter event.",
+        why: &[Always("The counter behind it has this step, whatever unit the clock is read in.")],
+        advice: &[Always("Time many operations together, and divide.")],
         ..ROW
     },
 ];
