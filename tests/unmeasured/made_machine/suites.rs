@@ -154,7 +154,7 @@ const LIBMICRO: &[(&str, Here)] = &[
     ("atomic", Result(LOCK, &[("what", "atomic_add")], "")),
     ("bind", Result(CALL, &[("call", "socket_bind_close")], "with socket and close")),
     ("cachetocache", Result("os.cache_line_transfer.time", &[], "")),
-    ("cascade_cond", Absent(CASCADE)),
+    ("cascade_cond", Result(SWITCH, &[("through", "condition_variable")], "two threads")),
     ("cascade_fcntl", Absent(CASCADE)),
     ("cascade_flock", Absent(CASCADE)),
     ("cascade_lockf", Absent(CASCADE)),

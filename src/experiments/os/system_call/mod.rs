@@ -122,6 +122,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     ],
     seconds: |_| 0.5,
     time_out: 10.0,
+    in_quick: true,
     predict: predict::predict,
     measure: measure::measure,
     figures: judge::figures,
