@@ -5,9 +5,8 @@
 //! # Method
 //!
 //! Threads of one process on separate CPUs, first one for each core, make the same call without pause for 1 ms per thread.
-//! Processes do the same. The
-//! time of an operation is the time in which all of them worked, times the threads, divided by the operations of all. It is what one
-//! thread pays. A call that scales costs the same with any number of threads.
+//! Processes do the same. The time of an operation is the time in which all of them worked, times their number, divided by the
+//! operations of all. It is what one task pays. A call that scales costs the same with any number of tasks.
 //!
 //! - **getppid**: a call that takes no lock (os.system_call).
 //! - **open_close**: open and close a device that all threads open (os.system_call).
@@ -15,9 +14,10 @@
 //! - **file_lock**: flock(2) of a file that only this task uses, and its release (os.lock).
 //! - **map_write_unmap**: map a page, write it and unmap it, in the address space of all threads or of the process (memory.map).
 //!
-//! The label **threads** or **processes** is their number. Each runs the operation in a loop without other work, from code at drawn places, and the answers are checked. The numbers
-//! of threads are the powers of two and all CPUs. A window is repeated if a thread waited for its CPU or worked alone for
-//! more than 2 % of it.
+//! The label **threads** or **processes** is their number: the powers of two and all CPUs. Each task runs the operation in a loop
+//! without other work, from code at drawn places, and the answers are checked. A window is repeated if a task waited for its
+//! CPU or worked alone for more than 2 % of it.
+//! One thread alone stands for one process too.
 //!
 //! # Prediction
 //!
