@@ -4,8 +4,8 @@ use super::fact::Claims;
 use super::row::{FactRow, Mark};
 use super::wording::{bytes, hertz};
 use super::{
-    BlockDevice, Cache, Contradiction, CoreType, Cpu, CpuList, DeviceLimit, Interface, InterfaceKind, IoBus, Machine,
-    Shaper, Storage, contradiction,
+    BlockDevice, Cache, Contradiction, CoreType, Cpu, CpuList, DeviceLimit, Interface, InterfaceKind, Machine, Shaper,
+    Storage, contradiction,
 };
 
 /// A titled group of rows.
@@ -25,8 +25,8 @@ impl Machine {
             section("Processor", processor(self)),
             section("Caches", self.caches.iter().map(|found| cache(found, self.is_guest())).collect()),
             section("Memory", self.memory.rows()),
-            section("Storage", self.storage.iter().flat_map(storage).collect()),
-            section("Network", self.network.iter().map(interface).collect()),
+            section("Storage", self.storage.iter().flat_map(|found| storage(found, self.is_guest())).collect()),
+            section("Network", self.network.iter().map(|found| interface(found, self.is_guest())).collect()),
             section("Kernel", self.kernel.rows()),
             section("Limits", self.limits.rows()),
         ];
@@ -225,7 +225,7 @@ fn listed<const N: usize>(parts: [Option<String>; N]) -> String {
 }
 
 /// A place for files: its file system, its disk, and the disk's queue where test files lie on it.
-fn storage(storage: &Storage) -> Vec<FactRow> {
+fn storage(storage: &Storage, is_guest: bool) -> Vec<FactRow> {
     let mut rows = Vec::new();
     if let Some(mount) = &storage.mount {
         let size = |value: &u64| bytes(*value);
@@ -240,14 +240,15 @@ fn storage(storage: &Storage) -> Vec<FactRow> {
     match &storage.device {
         Some(device) if storage.scratch => {
             let name = format!("its disk {}", device.name);
-            let row = FactRow::new(&name, disk(device), device.source.as_str());
+            let row = FactRow::new(&name, disk(device, is_guest), device.source.as_str());
             rows.push(row.marked([Mark::Screen, Mark::Report]));
             rows.push(FactRow::new("its queue", queue(device), format!("{}/queue", device.source)));
             let limits: Vec<String> = device.limits.iter().map(DeviceLimit::text).collect();
             rows.extend((!limits.is_empty()).then(|| FactRow::new("its limits", limits.join(", "), "control groups")));
         }
         Some(device) => {
-            rows.push(FactRow::new(&format!("disk {}", device.name), disk(device), device.source.as_str()));
+            let name = format!("disk {}", device.name);
+            rows.push(FactRow::new(&name, disk(device, is_guest), device.source.as_str()));
         }
         None => {}
     }
@@ -256,7 +257,7 @@ fn storage(storage: &Storage) -> Vec<FactRow> {
     rows
 }
 
-fn disk(device: &BlockDevice) -> String {
+fn disk(device: &BlockDevice, is_guest: bool) -> String {
     let rotational = match (device.rotational, device.is_virtual) {
         (_, true) => Some("virtual".to_owned()),
         (Some(true), _) => Some("rotating".to_owned()),
@@ -267,7 +268,7 @@ fn disk(device: &BlockDevice) -> String {
         device.model.clone(),
         device.size_bytes.map(bytes),
         device.driver.as_ref().map(|driver| format!("driver {driver}")),
-        device.bus.as_ref().map(IoBus::text),
+        device.bus.as_ref().map(|bus| bus.text(is_guest)),
         rotational,
         device.partition.as_ref().map(|name| format!("partition {name}")),
         (!device.below.is_empty()).then(|| format!("on {}", device.below.join(" "))),
@@ -288,11 +289,11 @@ fn queue(device: &BlockDevice) -> String {
     listed(parts)
 }
 
-fn interface(interface: &Interface) -> FactRow {
+fn interface(interface: &Interface, is_guest: bool) -> FactRow {
     let parts = [
         Some(format!("{:?}", interface.kind).to_lowercase()),
         interface.driver.as_ref().map(|driver| format!("driver {driver}")),
-        interface.bus.as_ref().map(IoBus::text),
+        interface.bus.as_ref().map(|bus| bus.text(is_guest)),
         interface.bits_per_second.map(|rate| format!("{} Mbit/s", rate / 1_000_000)),
         interface.mtu_bytes.map(|size| format!("MTU {size} B")),
         interface.state.clone(),

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Machine;
 use super::tree::{Tree, value_of};
 
 /// Directories between a device and its bus, at most.
@@ -13,7 +14,7 @@ const MOST_LANES: f64 = 32.0;
 /// The bus of a device.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct IoBus {
-    /// `PCI Express`, `PCI`, `SATA`, `USB`, `virtio-mmio`, `VMBus` or `Xen`.
+    /// `PCI Express`, `PCI`, `SATA`, `ATA`, `USB`, `virtio-mmio`, `VMBus` or `Xen`.
     pub name: String,
     /// Address on the bus, such as `0000:01:00.0`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -30,15 +31,23 @@ pub struct IoBus {
 }
 
 impl IoBus {
-    /// In words.
-    pub fn text(&self) -> String {
-        let link = self.link.as_ref().map(|link| format!(" {link}")).unwrap_or_default();
+    /// In words. Hypervisors give devices links that nothing passes through, so the words for a guest have none.
+    pub(super) fn text(&self, is_guest: bool) -> String {
+        let Some(link) = self.link.as_ref().filter(|_| !is_guest) else { return self.name.clone() };
         let best = self.best_link.as_ref().map(|best| format!(" (able to do {best})")).unwrap_or_default();
-        format!("{}{link}{best}", self.name)
+        format!("{} {link}{best}", self.name)
     }
 
     fn named(name: &str) -> IoBus {
         IoBus { name: name.to_owned(), ..IoBus::default() }
+    }
+}
+
+impl Machine {
+    /// Bytes per second that the link of the scratch disk carries at most. None in a guest: a hypervisor can claim any
+    /// link for a device, and the bytes pass through none.
+    pub fn scratch_link_rate(&self) -> Option<u64> {
+        self.scratch()?.device.as_ref()?.bus.as_ref()?.bytes_per_second.filter(|_| !self.is_guest())
     }
 }
 
@@ -89,7 +98,7 @@ fn pci(text: &dyn Fn(&str) -> Option<String>) -> IoBus {
     }
 }
 
-/// The link of an ATA port such as `ata1`. Ten bits carry a byte.
+/// The link of an ATA port such as `ata1`, which has no speed if it is parallel. Ten bits carry a byte.
 fn sata(tree: &Tree, port: &str) -> IoBus {
     let number = port.trim_start_matches("ata");
     let speed = tree.trimmed(&format!("/sys/class/ata_link/link{number}/sata_spd"));
@@ -97,7 +106,7 @@ fn sata(tree: &Tree, port: &str) -> IoBus {
     IoBus {
         link: gigabits.map(|gigabits| format!("{gigabits} Gbit/s")),
         bytes_per_second: gigabits.map(|gigabits| (gigabits * 1e9 / 10.0) as u64),
-        ..IoBus::named("SATA")
+        ..IoBus::named(if gigabits.is_some() { "SATA" } else { "ATA" })
     }
 }
 
@@ -119,6 +128,7 @@ fn usb(speed: Option<&str>) -> IoBus {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::{BlockDevice, Claims, Fact, Storage};
     use std::fs;
     use std::os::unix::fs::symlink;
     use std::path::Path;
@@ -160,13 +170,34 @@ mod tests {
             found(&format!("{FUNCTION}/nvme/nvme0"), &files).unwrap()
         };
         let full = of("16.0 GT/s PCIe\n", "4\n");
-        assert_eq!((full.text().as_str(), full.address.as_deref()), ("PCI Express 16 GT/s ×4", Some("0000:01:00.0")));
+        assert_eq!(
+            (full.text(false).as_str(), full.address.as_deref()),
+            ("PCI Express 16 GT/s ×4", Some("0000:01:00.0"))
+        );
         assert_eq!(full.bytes_per_second, Some(7_876_923_076), "16 GT/s on 4 lanes less 2 bits of 130");
         let narrow = of("5.0 GT/s PCIe\n", "2\n");
-        assert_eq!(narrow.text(), "PCI Express 5 GT/s ×2 (able to do 16 GT/s ×4)");
+        assert_eq!(narrow.text(false), "PCI Express 5 GT/s ×2 (able to do 16 GT/s ×4)");
         assert_eq!(narrow.bytes_per_second, Some(1_000_000_000));
-        assert_eq!(of("Unknown\n", "0\n").text(), "PCI");
-        assert_eq!(of("16.0 GT/s PCIe\n", "63\n").text(), "PCI", "a function inside of the root complex");
+        assert_eq!(of("Unknown\n", "0\n").text(false), "PCI");
+        assert_eq!(of("16.0 GT/s PCIe\n", "63\n").text(false), "PCI", "a function inside of the root complex");
+    }
+
+    #[test]
+    fn a_link_that_a_hypervisor_invents_limits_nothing() {
+        let bus = IoBus {
+            link: Some("2.5 GT/s ×1".to_owned()),
+            bytes_per_second: Some(250_000_000),
+            ..IoBus::named("PCI Express")
+        };
+        let device = BlockDevice { bus: Some(bus.clone()), ..BlockDevice::default() };
+        let disk = Storage { scratch: true, mount: None, device: Some(device), device_unknown: None };
+        let keep = tempfile::tempdir().unwrap();
+        let mut machine = crate::machine::detect(keep.path(), Path::new("/data"));
+        machine.storage = vec![disk];
+        assert_eq!(machine.scratch_link_rate(), Some(250_000_000));
+        machine.limits.hypervisor = Claims::of([Some(Fact::new("KVM".to_owned(), "for the test"))]);
+        assert_eq!(machine.scratch_link_rate(), None);
+        assert_eq!([false, true].map(|guest| bus.text(guest)), ["PCI Express 2.5 GT/s ×1", "PCI Express"]);
     }
 
     #[test]
@@ -177,16 +208,16 @@ mod tests {
             ("sys/devices/pci0/f/usb2/2-1/speed", "5000"),
         ];
         let stick = found("sys/devices/pci0/f/usb2/2-1/2-1:1.0/host0", &[host, usb].concat()).unwrap();
-        assert_eq!((stick.text().as_str(), stick.bytes_per_second), ("USB 5000 Mbit/s", Some(500_000_000)));
+        assert_eq!((stick.text(false).as_str(), stick.bytes_per_second), ("USB 5000 Mbit/s", Some(500_000_000)));
         let sata = [
             ("sys/devices/pci0/f/ata3/ata_port/ata3/idle_irq", "0"),
             ("sys/class/ata_link/link3/sata_spd", "6.0 Gbps\n"),
         ];
         let disk = found("sys/devices/pci0/f/ata3/host2/target2:0:0/2:0:0:0", &[host, sata].concat()).unwrap();
-        assert_eq!((disk.text().as_str(), disk.bytes_per_second), ("SATA 6 Gbit/s", Some(600_000_000)));
+        assert_eq!((disk.text(false).as_str(), disk.bytes_per_second), ("SATA 6 Gbit/s", Some(600_000_000)));
         let virtual_disk =
             found("sys/devices/platform/a0/virtio1", &[("sys/devices/platform/a0/uevent", "DRIVER=virtio-mmio\n")]);
-        assert_eq!(virtual_disk.unwrap().text(), "virtio-mmio");
+        assert_eq!(virtual_disk.unwrap().text(true), "virtio-mmio");
         assert_eq!(found("sys/devices/virtual/x", &[]), None);
     }
 }

@@ -47,7 +47,6 @@ pub use cpu::Cpu;
 pub use cpu_list::CpuList;
 pub use fact::{Claims, Contradiction, Fact};
 pub use identity::{Identity, MachineRelation};
-pub use io_bus::IoBus;
 pub use kernel::Kernel;
 pub use limits::Limits;
 pub use memory::Memory;

@@ -306,7 +306,7 @@ pub(super) const ROWS: &[Insight] = &[
         of: &[Operand::of("cpu.timer.resolution method=clock_gettime"), Operand::of("memory.latency.level level=L1")],
         usual: 5.0,
         weight: [0.0, 0.5],
-        text: "The clock of the system advances in steps of {0}, as long as {ratio} L1 loads. A program cannot time a single shorter event.",
+        text: "The clock of the system advances in steps of {0}, as long as {ratio} L1 loads. It cannot time a single shorter event.",
         why: &[Always("The counter behind it has this step, whatever unit the clock is read in.")],
         advice: &[Always("Time many operations together, and divide.")],
         ..ROW

@@ -30,7 +30,7 @@
 //! - Between two tasks, a wake-up and a switch come on top (os.context_switch), or the reader runs on another CPU.
 //! - The bytes stay in the first or second cache. A program that reads new data waits for memory, too.
 //! - A pipe of 64 KiB is full with one write. A user with many pipes gets smaller ones (pipe-user-pages-soft), and the write fails.
-//! - Packets to the same machine pass its firewall. The sender also does the work of the receiver, as far as there is no wake-up.
+//! - Packets within a machine pass its firewall. The task that sends also does the kernel's work of receiving, without a wake-up.
 //! - Sockets count their memory. With a small limit (net.core.wmem_default) a large write fails.
 //!
 //! # References

@@ -16,8 +16,7 @@
 //!
 //! The label **threads** or **processes** is their number: the powers of two and all CPUs. Each task runs the operation in a loop
 //! without other work, from code at drawn places, and the answers are checked. A window is repeated if a task waited for its
-//! CPU or worked alone for more than 2 % of it.
-//! One thread alone stands for one process too.
+//! CPU or worked alone for more than 2 % of it. One thread alone also gives the cost of one process.
 //!
 //! # Prediction
 //!
@@ -29,6 +28,7 @@
 //! - Threads share one table of files and one address space. Processes share neither, and scale better with files and mappings.
 //! - Two threads of one core share its execution units, so both become slower without any lock.
 //! - The clock of a core can fall when the others work.
+//! - Windows with and without a neighbour on a core are not distinguished, so one thread can pay more than in os.system_call.
 //! - A process of one thread skips the counts of users of a file. Two threads therefore cost more even where they do not meet.
 //!
 //! # References
@@ -71,7 +71,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     uses: &["cpu.cycle_time", "os.system_call.time", "os.channel.time", "os.lock.time"],
     constants: CONSTANTS,
     rules: RULES,
-    publishes: &[Publication::cost(TIME, Unit::Nanoseconds, "one operation of a thread, while all threads make them")
+    publishes: &[Publication::cost(TIME, Unit::Nanoseconds, "one operation of a task, while all tasks make them")
         .in_summary_where(|labels| labels.get("threads").is_some_and(|threads| threads != "1"))],
     seconds: |_| 0.4,
     time_out: 30.0,

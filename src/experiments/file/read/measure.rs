@@ -188,7 +188,7 @@ pub(super) fn prepare(rig: &mut Rig<'_>, wanted: impl IntoIterator<Item = u64>) 
 /// What /sys says of the interface and of what is below the device.
 fn remark_device(rig: &mut Rig<'_>) {
     let Some(device) = rig.setup().machine.scratch().and_then(|storage| storage.device.as_ref()) else { return };
-    if let Some(rate) = device.bus.as_ref().and_then(|bus| bus.bytes_per_second) {
+    if let Some(rate) = rig.setup().machine.scratch_link_rate() {
         rig.remark("interface", &rate);
     }
     if let Ok(file) = std::fs::read_to_string(format!("/sys/block/{}/loop/backing_file", device.name)) {

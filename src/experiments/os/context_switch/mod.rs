@@ -5,8 +5,8 @@
 //! # Method
 //!
 //! Two tasks pass a token back and forth, through a pipe, an eventfd, a futex or (threads only) a condition variable of the Rust
-//! library. Each task waits for the token in the
-//! kernel, takes it, and puts it into the channel of the other task. On one CPU neither can take the token before the
+//! library. Each task waits for the token in the kernel, takes it, and puts it into the channel of the other task.
+//! On one CPU neither can take the token before the
 //! other has gone to sleep, so every **handoff** is one context switch.
 //!
 //! A batch is many round trips between two clock reads of one task. The cost of a handoff is the batch divided by twice
