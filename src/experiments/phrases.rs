@@ -69,6 +69,8 @@ const METRICS: &[(&str, &str)] = &[
     ("file.write.rate", "file write rate"),
     ("file.contention.block_time", "4 KiB read among other readers"),
     ("file.contention.rate", "read rate of all readers"),
+    ("file.contention.per_reader", "4 KiB read, each further reader"),
+    ("file.contention.knee", "readers without mutual waits"),
     ("file.contention.fairness", "fairness of the readers"),
     ("file.contention.cpu_share", "CPU time of the readers"),
     ("file.remote_read.block_time", "remote file read"),

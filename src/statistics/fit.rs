@@ -79,6 +79,50 @@ pub fn relative_coefficients(x: &[f64], y: &[f64]) -> Option<(f64, f64)> {
     Some((slope, finite((y_sum - slope * x_sum) / weight)?))
 }
 
+/// A level, and a line that rises from its end.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Hinge {
+    /// `y` up to the knee.
+    pub level: f64,
+    /// `x` where the line begins.
+    pub knee: f64,
+    /// Change of `y` for one unit of `x` beyond the knee.
+    pub slope: f64,
+    /// Largest distance of a point from the hinge, as a share of its `y`; at least 0.
+    pub worst: f64,
+}
+
+/// The hinge with the least squares of relative distances (segmented regression: Hinkley, Biometrika 56, 1969). Its knee is at a point,
+/// or where the best level of the points before it meets the best line of those beyond. At least two points lie beyond it, because
+/// one point has no slope.
+///
+/// Wants four points with positive `y` and rising `x`.
+pub fn hinge(x: &[f64], y: &[f64]) -> Option<Hinge> {
+    if x.len() < 4 || x.len() != y.len() || x.windows(2).any(|pair| pair[0] >= pair[1]) {
+        return None;
+    }
+    let with_knee = |knee: f64| {
+        let beyond: Vec<f64> = x.iter().map(|x| (x - knee).max(0.0)).collect();
+        let (slope, level) = relative_coefficients(&beyond, y)?;
+        let distances: Vec<f64> =
+            beyond.iter().zip(y).map(|(beyond, y)| ((level + slope * beyond) / y - 1.0).abs()).collect();
+        let squares: f64 = distances.iter().map(|distance| distance * distance).sum();
+        Some((squares, Hinge { level, knee, slope, worst: distances.into_iter().fold(0.0, f64::max) }))
+    };
+    let points = x.len() - 2;
+    let meeting = |first: usize| {
+        let (before, after) = y.split_at(first);
+        let (inverse, squares) =
+            before.iter().fold((0.0, 0.0), |(sum, squares), y| (sum + 1.0 / y, squares + 1.0 / (y * y)));
+        let (slope, intercept) = relative_coefficients(&x[first..], after)?;
+        let knee = (inverse / squares - intercept) / slope;
+        (x[first - 1]..=x[first]).contains(&knee).then_some(knee)
+    };
+    let knees = x[..points].iter().copied().chain((1..points).filter_map(meeting));
+    let best = knees.filter_map(with_knee).min_by(|(one, _), (other, _)| one.total_cmp(other));
+    best.map(|(_, hinge)| hinge)
+}
+
 /// The line of Theil and Sen.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RobustLine {
@@ -148,6 +192,27 @@ mod tests {
 
     use super::super::synthetic::{assert_close, normal};
     use super::*;
+
+    #[test]
+    fn a_hinge_is_found_where_it_is() {
+        let x = [1.0, 2.0, 4.0, 8.0, 16.0, 64.0];
+        for (level, knee, slope) in [(80.0, 1.0, 11.0), (80.0, 4.0, 20.0), (30.0, 6.0, 3.0), (70.0, 8.0, 9.0)] {
+            let y = x.map(|x| level + slope * f64::max(x - knee, 0.0));
+            let found = hinge(&x, &y).unwrap();
+            assert!((found.slope / slope - 1.0).abs() < 1e-9 && (found.knee - knee).abs() < 1e-9, "{found:?}");
+            assert!((found.level / level - 1.0).abs() < 1e-9 && found.worst < 1e-9, "{found:?}");
+        }
+    }
+
+    #[test]
+    fn a_curve_without_a_line_is_far_from_every_hinge() {
+        let x = [1.0, 2.0, 4.0, 8.0, 16.0, 64.0];
+        assert!(hinge(&x, &x.map(|x| 80.0 + 5.0 * f64::max(x - 40.0, 0.0))).unwrap().worst > 0.1);
+        assert!(hinge(&x, &x.map(|x| 80.0 * x * x)).unwrap().worst > 0.1);
+        assert!(hinge(&x, &[80.0; 6]).unwrap().slope.abs() < 1e-9);
+        assert_eq!(hinge(&x[..3], &[80.0; 3]), None);
+        assert_eq!(hinge(&[1.0, 1.0, 2.0, 3.0], &[80.0; 4]), None, "x does not rise");
+    }
 
     /// NIST Statistical Reference Datasets, Norris (ozone monitors): y, x.
     const NORRIS: [(f64, f64); 36] = [

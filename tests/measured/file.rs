@@ -323,7 +323,7 @@ fn contend(workers: usize) {
         let ([least, most], between) = (spread(&log), between(&log));
         let result = result(&output);
         let found = figures(&result, "file.contention.block_time")?;
-        if found.len() != 5 {
+        if found.len() != 6 {
             return Err(wrong(format!("{found:?}")));
         }
         for (labels, value) in found {
@@ -336,8 +336,22 @@ fn contend(workers: usize) {
                 )));
             }
         }
+        for (_, slope) in figures(&result, "file.contention.per_reader")? {
+            let ([least, most], lines) = ([least, most + between].map(|time| time * 1e9), workers as f64);
+            if slope < 0.97 * least / lines || slope > 1.03 * most / lines {
+                return Err(wrong(format!(
+                    "{slope} ns for each further reader of a server that takes {least} to {most} ns"
+                )));
+            }
+        }
+        for (_, knee) in figures(&result, "file.contention.knee")? {
+            if (knee / workers as f64 - 1.0).abs() > 0.1 {
+                return Err(wrong(format!("the line begins at {knee} readers of a server with {workers} workers")));
+            }
+        }
         for metric in metrics(&result) {
-            let rises = metric["name"] == "file.contention.fairness" || metric["name"] == "file.contention.rate";
+            let rises = ["fairness", "rate", "knee"].map(|name| format!("file.contention.{name}"));
+            let rises = rises.iter().any(|name| metric["name"] == **name);
             assert_eq!(metric["better"], if rises { "higher" } else { "lower" }, "{metric}");
         }
         // The server takes requests in the order in which they come.

@@ -70,6 +70,8 @@ const PROMISED: &[(&str, Unit, &[&str])] = &[
     ("file.read.rate", Unit::BytesPerSecond, &["order", "cache", "bytes"]),
     ("file.contention.block_time", Unit::Nanoseconds, &["order", "processes"]),
     ("file.contention.rate", Unit::BytesPerSecond, &["order", "processes"]),
+    ("file.contention.per_reader", Unit::Nanoseconds, &["order"]),
+    ("file.contention.knee", Unit::One, &["order"]),
     ("file.cache_size.bytes", Unit::Bytes, &["mode"]),
     ("file.metadata.time", Unit::Nanoseconds, &["how"]),
     ("file.write.time", Unit::Nanoseconds, &["how", "quantile"]),

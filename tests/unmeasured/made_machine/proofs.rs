@@ -39,6 +39,14 @@ const ON_REAL_MACHINES: &[(&str, &[&str])] = &[
             "readers_of_a_device_that_serves_four_at_a_time_stand_in_four_lines",
         ],
     ),
+    (
+        "file.contention.per_reader",
+        &[
+            "readers_of_a_device_that_serves_one_at_a_time_stand_in_line",
+            "readers_of_a_device_that_serves_four_at_a_time_stand_in_four_lines",
+        ],
+    ),
+    ("file.contention.knee", &["readers_of_a_device_that_serves_four_at_a_time_stand_in_four_lines"]),
     ("file.contention.fairness", &["readers_of_a_device_that_serves_one_at_a_time_stand_in_line"]),
     (
         "file.cache_size.bytes",

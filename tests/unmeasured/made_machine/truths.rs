@@ -169,6 +169,11 @@ const TRUTHS: &[(&str, Truth)] = &[
         let blocks: f64 = made.list("reads", labels)?.iter().sum();
         Some(blocks * 4096.0 * 1e9 / made.listed("window", labels, 0)?)
     }),
+    ("file.contention.per_reader", |made, labels| Some((reads(made, labels, 16)? - reads(made, labels, 8)?) / 8.0)),
+    ("file.contention.knee", |made, labels| {
+        let slope = (reads(made, labels, 16)? - reads(made, labels, 8)?) / 8.0;
+        Some(16.0 - (reads(made, labels, 16)? - reads(made, labels, 1)?) / slope)
+    }),
     ("file.contention.fairness", |made, labels| {
         let reads = made.list("reads", labels)?;
         let (sum, squares) = reads.iter().fold((0.0, 0.0), |(sum, squares), one| (sum + one, squares + one * one));
@@ -268,6 +273,10 @@ fn fault(made: &Costs<'_>, kind: &str) -> Option<f64> {
 
 const REMOTE: [(&str, &str); 1] = [("path", "remote")];
 const HERE: [(&str, &str); 2] = [("path", "loopback"), ("placement", "other_cpu")];
+
+fn reads(made: &Costs<'_>, labels: &Labels, processes: u32) -> Option<f64> {
+    made.middle("times", &labels.clone().with("processes", processes))
+}
 
 fn exchange(made: &Costs<'_>, labels: &Labels, further: &[(&str, &str)]) -> Option<f64> {
     let labels = labels.clone().with("ip", 4).with("pacing", "back_to_back");
@@ -381,7 +390,12 @@ fn other_machines_have_the_same_truth_and_whole_documents() {
         assert_true(&document, name);
         for (experiment, metric) in metrics(&document).filter(|(_, metric)| !depends_on_claims(metric)) {
             let truth = truth_of(&Costs::of(described, experiment), metric).unwrap();
-            assert!((metric.value / truth - 1.0).abs() <= TOLERANCE, "{name}: {} is not {truth}", metric.title());
+            assert!(
+                (metric.value / truth - 1.0).abs() <= TOLERANCE,
+                "{name}: {} is {}, not {truth}",
+                metric.title(),
+                metric.value
+            );
         }
         let chapters: BTreeSet<&str> = document
             .experiments

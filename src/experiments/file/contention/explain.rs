@@ -1,10 +1,13 @@
 //! How times grow with the readers, and how even their shares are.
 
 use super::super::Order;
-use super::{CPU_BOUND, CPU_SHARE, FAIRNESS, PROCESSES, RATE, TIME, cpu_shares, labels, rate};
+use super::judge::of_order;
+use super::{
+    CPU_BOUND, CPU_SHARE, FAIRNESS, KNEE, MOST_FILES, PER_READER, PROCESSES, RATE, TIME, cpu_shares, labels, rate,
+};
 use crate::experiments::prelude::*;
 use crate::results::ratio::in_brackets;
-use crate::results::wording::factor;
+use crate::results::wording::{count, factor};
 use crate::statistics::summary;
 
 pub(super) fn shown(value: f64) -> String {
@@ -55,7 +58,9 @@ pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
         return;
     }
     findings.analysis.extend(table);
-    let most = PROCESSES[PROCESSES.len() - 1];
+    say_growth(findings);
+    let is_measured = |processes: &usize| findings.metric(RATE, &labels(Order::Random, *processes)).is_some();
+    let most = PROCESSES.into_iter().rfind(is_measured).unwrap_or(1);
     let pair = |processes| findings.metric(TIME, &labels(Order::Random, processes)).cloned();
     if let (Some(one), Some(all)) = (pair(1), pair(most)) {
         // By rates, which are sums: medians of waits that differ would not give them.
@@ -77,7 +82,7 @@ pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
         ));
     }
     let longest = |processes| median(&study.values("longest", &labels(Order::Random, processes)));
-    if let Some(text) = longest(1).zip(longest(most)).and_then(|(one, all)| pause(one, all, most)) {
+    if let Some(text) = longest(1).zip(longest(MOST_FILES)).and_then(|(one, all)| pause(one, all, MOST_FILES)) {
         findings.say(text);
     }
     let bound: Vec<String> = all
@@ -88,6 +93,18 @@ pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
         .collect();
     if !bound.is_empty() {
         findings.say(format!("The CPU, not the device, limits these results (CPU-bound): {}.", bound.join(", ")));
+    }
+}
+
+/// What the fit of random reads says.
+fn say_growth(findings: &mut Findings) {
+    let of = |metric| findings.metric(metric, &of_order(Order::Random)).cloned();
+    if let (Some(slope), Some(knee)) = (of(PER_READER), of(KNEE)) {
+        findings.say(format!(
+            "Up to a number of {} a read takes as long as alone. Each further process adds {}.",
+            count(knee.value.round().max(1.0) as u64, "process", "processes"),
+            slope.shown()
+        ));
     }
 }
 

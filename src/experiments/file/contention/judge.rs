@@ -1,13 +1,16 @@
 //! What must be true of readers that share a device.
 
-use super::{CPU_BOUND, CPU_SHARE, FAIRNESS, PROCESSES, RATE, TIME, cpu_shares, labels, rate, time};
+use super::{CPU_BOUND, CPU_SHARE, FAIRNESS, KNEE, PER_READER, PROCESSES, RATE, TIME, cpu_shares, labels, rate, time};
 use crate::experiments::file::BLOCK;
 use crate::experiments::file::file_system::{Caveat, FileSystem};
 use crate::experiments::file::parallel_readers::{self};
 use crate::experiments::file::{DeviceClass, NO_DEVICE, Order};
 use crate::experiments::limits;
 use crate::experiments::prelude::*;
+use crate::results::drawing_note::{Mark, MarkPlace};
+use crate::results::series::Series;
 use crate::results::wording::count;
+use crate::statistics::fit::{Hinge, hinge};
 use std::collections::BTreeMap;
 
 pub(super) fn figures(study: &Study<'_>, findings: &mut Findings) {
@@ -15,6 +18,7 @@ pub(super) fn figures(study: &Study<'_>, findings: &mut Findings) {
         for processes in PROCESSES {
             publish(study, findings, order, processes);
         }
+        publish_growth(study, findings, order);
     }
     findings.curves.extend(curves(findings));
 }
@@ -53,7 +57,7 @@ pub(super) fn curves(findings: &Findings) -> Vec<Curve> {
         let points: Vec<[f64; 4]> = PROCESSES.into_iter().filter_map(of).collect();
         if points.len() > 1 {
             curves.push(Curve {
-                name: "file.contention.by_processes".to_owned(),
+                name: CURVE.to_owned(),
                 labels: Labels::of([("order", order.name())]),
                 words: BTreeMap::new(),
                 x: Axis { label: "processes".to_owned(), unit: Unit::One },
@@ -65,15 +69,70 @@ pub(super) fn curves(findings: &Findings) -> Vec<Curve> {
     curves
 }
 
+/// Fewest processes of the largest number. With fewer, most devices serve all at once, and there is no line.
+const ENOUGH: usize = 64;
+
+pub(super) fn of_order(order: Order) -> Labels {
+    Labels::of([("order", order.name())])
+}
+
+/// The fit of each launch that measured all numbers which any launch measured.
+fn hinges(study: &Study<'_>, order: Order) -> Vec<Hinge> {
+    let series = PROCESSES.map(|processes| (processes, study.numbered_series("times", &labels(order, processes))));
+    let measured: Vec<_> = series.iter().filter(|(_, series)| !series.is_empty()).collect();
+    let Some((_, last)) = measured.last().filter(|(processes, _)| *processes >= ENOUGH) else { return Vec::new() };
+    let fit = |number: u32| {
+        let point = |(processes, series): &&(usize, Vec<(u32, &Series)>)| {
+            let (_, found) = series.iter().find(|(other, _)| *other == number)?;
+            Some((*processes as f64, median(&found.values)?))
+        };
+        let (x, y): (Vec<f64>, Vec<f64>) = measured.iter().map(point).collect::<Option<Vec<_>>>()?.into_iter().unzip();
+        hinge(&x, &y)
+    };
+    last.iter().filter_map(|(number, _)| fit(*number)).collect()
+}
+
+/// Publishes the slope and the knee of an order.
+fn publish_growth(study: &Study<'_>, findings: &mut Findings, order: Order) {
+    let found = hinges(study, order);
+    let of = |value: fn(&Hinge) -> f64| found.iter().map(value).collect::<Vec<f64>>();
+    let Some(worst) = median(&of(|hinge| hinge.worst)) else { return };
+    let estimate = |value, unit, what: &str| {
+        let estimator = format!("median over launches of {what} of a level and a line that are fitted to the times");
+        Estimate::over_launches(&of(value), unit, &estimator)
+    };
+    let slope = estimate(|hinge| hinge.slope, Unit::Nanoseconds, "the slope");
+    let knee = estimate(|hinge| hinge.knee, Unit::One, "the knee");
+    let (Some(slope), Some(knee)) = (slope, knee) else { return };
+    let followed = Gate::at_most(&FOLLOWED, Number::share(worst).named("the furthest time is {} from the fit"), NEAR);
+    let rises = gates::resolved(&slope);
+    if rises.pass && followed.pass {
+        findings.figure(CURVE).marks.push(Mark {
+            labels: of_order(order),
+            text: "knee".to_owned(),
+            place: MarkPlace::Knee { at: knee.value, low: knee.interval[0], high: knee.interval[1] },
+        });
+    }
+    let gates = || vec![followed.clone(), rises.clone()];
+    findings.publish(study, Figure::derived(PER_READER, of_order(order), &slope).gates(gates()));
+    findings.publish(study, Figure::derived(KNEE, of_order(order), &knee).higher_is_better().gates(gates()));
+}
+
 /// What all read may fall by when they become more, and a read be faster than alone.
 const SLACK: f64 = 0.05;
 
 const FASTER: f64 = 0.9;
 
+/// Largest distance of a time from the fitted level and line, as a share of the time.
+pub(super) const NEAR: f64 = 0.1;
+
 /// What devices may have read beyond what was asked for: descriptions of where files lie.
 const BEYOND: f64 = 0.02;
 
 const DESCRIPTIONS: f64 = 1_048_576.0;
+
+/// The curve of a read's time by processes.
+const CURVE: &str = "file.contention.by_processes";
 
 /// Share of the time that the hypervisor has the CPU while readers read, from which it is said.
 const STOPPED_SHARE: f64 = 0.05;
@@ -88,6 +147,8 @@ rules! {
     MORE_READERS: "G20" Noisy "`file.contention.rate`", "more readers together read no less ({})", share(SLACK);
     MORE_READERS_TURNING: "G20" Remark "`file.contention.rate` of rotating disks", "more readers together read no \
         less ({})", share(SLACK);
+    FOLLOWED: "linear" Hard "`file.contention.per_reader`, `file.contention.knee`", "each time is within {} of the fitted level \
+        and line", share(NEAR);
     READ_ASKED: "G33" Hard "`file.contention`", "devices read for the processes what they requested, plus at most {} \
                                                  and {}", share(BEYOND), bytes(DESCRIPTIONS);
     READ_BY_PROGRAM: "G33" Remark "`file.contention`", "the kernel counts what devices read, so no program provides \

@@ -1,7 +1,7 @@
 //! The races of a launch: a number of readers at once, each of a separate file.
 
 use super::super::{BLOCK, Order};
-use super::{FILE, TIME, labels, races};
+use super::{FILE, MOST_FILES, TIME, labels, races};
 use crate::experiments::file::parallel_readers::{self, PinnedReader, Race, Span};
 use crate::experiments::file::stamped_file::Stamped;
 use crate::experiments::prelude::*;
@@ -25,7 +25,8 @@ pub(super) const WINDOW: Duration = Duration::from_millis(100);
 /// How long one process reads first, to find its pace.
 const PACE: Span = Span { lead: Duration::from_millis(2), window: Duration::from_millis(18) };
 
-/// The longest window, for devices on which a process reads too few blocks otherwise, and how many those are.
+/// The longest window of up to [`MOST_FILES`] processes, for devices on which a process reads too few blocks otherwise, and how many
+/// those are. More processes have a longer one, because a read that does not end within its window does not count.
 pub(super) const LONGEST_WINDOW: Duration = Duration::from_millis(500);
 
 pub(super) const ENOUGH_READS: f64 = 20.0;
@@ -38,7 +39,7 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     // No more than its share, and no more than the files of others leave.
     let room = ((space.bytes / 100 * SHARE).min(space.left_to(FILES)) / FILE) as usize;
     let mut plan: Vec<(Order, usize)> = races(rig.setup().profile).collect();
-    for (order, processes) in plan.extract_if(.., |(_, processes)| *processes > room) {
+    for (order, processes) in plan.extract_if(.., |(_, processes)| files_of(*processes) > room) {
         let why = Problem::new(format!(
             "only {room} files of {} fit into the remaining scratch space of this run",
             quantity(FILE as f64, Unit::Bytes)
@@ -50,13 +51,15 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
         return Ok(());
     }
     let mut files = Vec::new();
-    for number in 0..plan.iter().map(|&(_, processes)| processes).max().unwrap_or(0) {
+    let most = plan.iter().map(|&(_, processes)| processes).max().unwrap_or(0);
+    for number in 0..files_of(most) {
         let path = space.directory.join(format!("{FILES}{number}"));
         let file = Stamped::obtain(&path, FILE, space.seed())?;
         file.sound()?;
         files.push(file);
     }
-    let opened: Result<Vec<std::fs::File>, String> = files.iter().map(Stamped::direct).collect();
+    let opened: Result<Vec<std::fs::File>, String> =
+        (0..most).map(|index| files[index % files.len()].direct()).collect();
     let opened = match opened {
         Ok(opened) => opened,
         Err(why) => {
@@ -75,7 +78,7 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     let mut taken = Vec::new();
     for (order, processes) in plan {
         let enough = Duration::from_nanos((pace * ENOUGH_READS * processes as f64) as u64);
-        let span = Span { lead: LEAD, window: WINDOW.max(enough.min(LONGEST_WINDOW)) };
+        let span = Span { lead: LEAD, window: WINDOW.max(enough.min(longest_window(processes))) };
         let before = counters::steal(rig.setup().cpu);
         let race = race(rig, &files, &opened, cpus, (order, processes), span)?;
         record(rig, order, processes, &race)?;
@@ -87,6 +90,15 @@ pub(super) fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     }
     rig.excuse_steal(of_crowds(&taken));
     Ok(())
+}
+
+/// Files that these processes read.
+fn files_of(processes: usize) -> usize {
+    processes.min(MOST_FILES)
+}
+
+fn longest_window(processes: usize) -> Duration {
+    LONGEST_WINDOW * processes.div_ceil(MOST_FILES) as u32
 }
 
 /// Time that the hypervisor had the measured CPU while a crowd read, and the time of the crowd, in nanoseconds.
@@ -120,7 +132,8 @@ pub(super) fn race(
     let own = cpus.iter().position(|&cpu| cpu == rig.setup().cpu).unwrap_or(0);
     let readers: Vec<PinnedReader<'_>> = (0..processes)
         .map(|index| {
-            let mut places: Vec<u64> = (0..FILE / BLOCK).map(|block| block * BLOCK).collect();
+            let file = index % files_of(processes);
+            let mut places = part(index / files_of(processes), processes / files_of(processes));
             if order == Order::Random {
                 rig.random().shuffle(&mut places);
             } else {
@@ -128,11 +141,17 @@ pub(super) fn race(
                 places.rotate_left(start);
             }
             // The first on the CPU of the launch, the others on the next ones in turn.
-            PinnedReader { stamped: &files[index], from: &opened[index], cpu: cpus[(own + index) % cpus.len()], places }
+            PinnedReader { stamped: &files[file], from: &opened[index], cpu: cpus[(own + index) % cpus.len()], places }
         })
         .collect();
     let (source, hertz) = (rig.source()?, rig.ticks(1e9));
     parallel_readers::race(&readers, BLOCK as usize, source, hertz, span)
+}
+
+/// Offsets of the blocks of one of `parts` equal parts of a file.
+fn part(index: usize, parts: usize) -> Vec<u64> {
+    let blocks = FILE / BLOCK / parts as u64;
+    (blocks * index as u64..blocks * (index as u64 + 1)).map(|block| block * BLOCK).collect()
 }
 
 pub(super) fn record(rig: &mut Rig<'_>, order: Order, processes: usize, race: &Race) -> Result<(), Problem> {
@@ -172,6 +191,16 @@ pub(super) fn record(rig: &mut Rig<'_>, order: Order, processes: usize, race: &R
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn readers_of_one_file_read_every_block_of_it_once() {
+        let mut all: Vec<u64> = (0..4).flat_map(|index| part(index, 4)).collect();
+        assert!((0..4).all(|index| part(index, 4).len() == all.len() / 4));
+        all.dedup();
+        assert_eq!(all, part(0, 1));
+        assert_eq!([1, 16, 32, 64].map(files_of), [1, 16, 16, 16]);
+        assert_eq!(longest_window(64), 4 * longest_window(16));
+    }
 
     #[test]
     fn what_one_process_loses_as_well_is_not_the_load_of_many() {

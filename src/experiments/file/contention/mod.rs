@@ -1,13 +1,17 @@
 //! # Question
 //!
-//! How long does a read of a block take when one, two, four and more processes each read their own file at the same
-//! time? How much do they read together, and how evenly?
+//! How long does a read of a block take when one, two, four and more processes read at the same
+//! time? How much do they read together, and how evenly? How many can read before they wait for each other?
 //!
 //! # Method
 //!
-//! Each process reads its own stamped file of 16 MiB in blocks of 4 KiB, one at a time, with O_DIRECT. All processes
+//! Each process reads its own stamped file of 16 MiB in blocks of 4 KiB, one at a time, with O_DIRECT. More than 16
+//! processes read equal parts of 16 files, each through its own descriptor. All processes
 //! read within one common time window, in sequential or random order. The result **block_time** is the median of the
 //! reads of all processes, and **rate** is their bytes divided by the window.
+//!
+//! Each launch fits a level and a line that begins at its end to its times, with the least squares of relative distances. The result **knee** is where the line begins, and **per_reader** is its slope. At least two
+//! numbers lie beyond the knee. Both are published if each time is within 10 % of the fit.
 //!
 //! sysdyno forks and pins the processes, and they open their files, before a shared gate opens. No process forks, exits
 //! or waits for another process within the window. sysdyno assigns CPUs round-robin from all that the run may use. Only
@@ -15,8 +19,8 @@
 //!
 //! The processes read for 100 ms before the window, which lasts 100 ms or more. A read counts if it begins and ends within
 //! the window. Each launch gives one value, and the result is the median over launches. Each launch measures the numbers
-//! of processes in a random order. A quick run measures random order only, and a default run measures sequential order by
-//! 1 and 16 processes.
+//! of processes in a random order. A quick run measures random order only. A default run measures sequential order by
+//! 1, 8, 16 and 64 processes, and random order by all numbers except 32.
 //!
 //! The log keeps 199 evenly spaced quantiles of each window's reads and the longest one. It also keeps the reads of each
 //! process, its CPU time, what devices read for it, and the time that the hypervisor took.
@@ -29,7 +33,8 @@
 //! - the time in which the device serves one read of every process, at its highest rate with 32 reads in flight,
 //! - the CPU time of all their reads divided by the CPUs.
 //!
-//! The upper end of the range is a single queue: the number of processes times the read of one.
+//! The upper end of the range is a single queue: the number of processes times the read of one. Each further process adds the time in
+//! which the device serves one read. The knee is the read of one process divided by that time.
 //!
 //! # What could fool us
 //!
@@ -67,7 +72,7 @@ use crate::setup::Profile;
 pub const EXPERIMENT: Experiment = Experiment {
     id: "file.contention",
     title: "Concurrent file reads",
-    measures: "reads of a block by one to sixteen processes at once, each from its own file",
+    measures: "reads of a block by one to 64 processes at once, each from its own part of the files",
     method_version: 2,
     precision: Precision::OF_DEVICES,
     source: heading!("mod.rs"),
@@ -91,6 +96,13 @@ pub const EXPERIMENT: Experiment = Experiment {
             "Jain's fairness index: 1 is even, 1/N means one process does all \
                                                  reads",
         ),
+        Publication::state(
+            PER_READER,
+            Unit::Nanoseconds,
+            "time that each further process adds to a read, beyond the knee",
+        )
+        .in_summary_where(|labels| labels.get("order") == Some("random")),
+        Publication::state(KNEE, Unit::One, "processes up to which a read takes no longer than alone"),
         Publication::state(CPU_SHARE, Unit::One, "CPU time of all reads divided by the window and the CPUs"),
     ],
     seconds: |setup| 0.2 + 0.22 * races(setup.profile).count() as f64,
@@ -111,17 +123,26 @@ const FAIRNESS: &str = "file.contention.fairness";
 
 const CPU_SHARE: &str = "file.contention.cpu_share";
 
+const PER_READER: &str = "file.contention.per_reader";
+
+const KNEE: &str = "file.contention.knee";
+
 /// Numbers of processes.
-const PROCESSES: [usize; 5] = [1, 2, 4, 8, 16];
+const PROCESSES: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
+
+/// Most files. More processes than this read equal parts of them, so that more readers need no more space.
+const MOST_FILES: usize = 16;
 
 /// Size of each file: also one of the sizes of the experiment on reads, with which one process is compared.
 const FILE: u64 = 16 << 20;
 
-/// Numbers of processes that a run measures in an order. Several readers of sequential files mix them, so few numbers show their cost.
+/// Numbers of processes that a run measures in an order.
 fn wanted(profile: Profile, order: Order) -> &'static [usize] {
     match (order, profile) {
-        (Order::Random, _) | (Order::Sequential, Profile::Rigorous) => &PROCESSES,
-        (Order::Sequential, Profile::Default) => &[1, 16],
+        (_, Profile::Rigorous) => &PROCESSES,
+        (Order::Random, _) => &[1, 2, 4, 8, 16, 64],
+        // The fewest that a level and a line can be fitted to.
+        (Order::Sequential, Profile::Default) => &[1, 8, 16, 64],
         (Order::Sequential, Profile::Quick) => &[],
     }
 }
