@@ -19,7 +19,7 @@ use crate::results::log::{self, Launch, Log, Step};
 use crate::results::prediction::Prediction;
 use crate::results::problem::Problem;
 use crate::results::quantity::Labels;
-use crate::setup::Setup;
+use crate::setup::{Profile, Setup};
 
 /// How the reason begins for which a run ended that had no time left.
 pub const OUT_OF_TIME: &str = "the time limit was reached";
@@ -138,7 +138,16 @@ fn run(log: &Log) -> Run {
         engine: log.header.engine.clone(),
         labels: log.header.labels.clone(),
         earlier_runs: log.history.as_ref().map(|history| history.runs),
+        left_out: left_out(log),
     }
+}
+
+/// Experiments that a quick run without a selection leaves out, where this run is one.
+fn left_out(log: &Log) -> Option<u32> {
+    let is_quick = Profile::named(&log.header.profile).is_some_and(Profile::is_quick);
+    let is_planned = |experiment: &Experiment| log.steps.iter().any(|step| step.experiment == experiment.id);
+    let is_whole = experiments::TABLE.iter().all(|experiment| is_planned(experiment) == experiment.in_quick);
+    (is_quick && is_whole).then(|| experiments::TABLE.iter().filter(|experiment| !experiment.in_quick).count() as u32)
 }
 
 fn section(setup: &Setup, log: &Log, whole: &WholeRun, step: &Step, known: &[Metric], wanted: Wanted) -> Section {

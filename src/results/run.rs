@@ -64,6 +64,9 @@ pub struct Run {
     /// Earlier runs of the same machine that the run looked at; none where it did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub earlier_runs: Option<u32>,
+    /// Experiments that a quick run without a selection leaves out; none in any other run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<u32>,
 }
 
 impl Run {

@@ -323,7 +323,7 @@ fn contend(workers: usize) {
         let ([least, most], between) = (spread(&log), between(&log));
         let result = result(&output);
         let found = figures(&result, "file.contention.block_time")?;
-        if found.len() != 6 {
+        if found.len() != 7 {
             return Err(wrong(format!("{found:?}")));
         }
         for (labels, value) in found {

@@ -223,9 +223,15 @@ fn row(published: &Published, document: Option<&Document>, group: &PublishedGrou
     PlotRow { name: group.title.clone(), head: false, bar: None, marks }
 }
 
+/// The value in a readable unit, with the standard deviation that the report prints.
+fn in_unit(figure: &PublishedFigure, unit: Unit) -> Option<String> {
+    let value = quantity(figure.value?, unit);
+    Some(figure.deviation.map_or_else(|| value.clone(), |deviation| format!("{value} ± {}", quantity(deviation, unit))))
+}
+
 /// The value in a readable unit, and the parameters.
 fn in_words(figure: &PublishedFigure, unit: Unit) -> String {
-    let value = figure.value.map_or_else(|| figure.printed.clone(), |value| quantity(value, unit));
+    let value = in_unit(figure, unit).unwrap_or_else(|| figure.printed.clone());
     figure.detail.as_ref().map_or_else(|| value.clone(), |detail| format!("{value} ({detail})"))
 }
 
@@ -257,7 +263,7 @@ fn table(published: &Published, document: Option<&Document>) -> Table {
         "report",
         "section",
         "printed",
-        ">in units of sysdyno",
+        ">in units of sysdyno ± standard deviation",
         ">their prediction",
         ">this machine / theirs",
         "parameters and doubts",
@@ -275,7 +281,7 @@ fn table(published: &Published, document: Option<&Document>) -> Table {
                 Cell::of(&figure.report),
                 Cell::of(&figure.section),
                 Cell::of(&figure.printed),
-                figure.value.map_or_else(Cell::none, |value| Cell::of(quantity(value, group.unit))),
+                in_unit(figure, group.unit).map_or_else(Cell::none, Cell::of),
                 figure.predicted.map_or_else(Cell::none, |value| Cell::of(quantity(value, group.unit))),
                 ratio.map_or_else(Cell::none, |ratio| Cell::of(factor(ratio))),
                 remarks(published, figure),

@@ -167,7 +167,11 @@ fn more(document: &Document, open: usize, all: usize) -> String {
         (1, false) => "measures the other one longer".to_owned(),
         _ => format!("measures the other {open} longer"),
     };
-    let adds = if left_out.is_empty() { String::new() } else { format!(" and adds {}", enumeration(&left_out)) };
+    let adds = match (document.run.left_out, &*left_out) {
+        (Some(others), ids) => format!(" and adds {} experiments (`sysdyno list`)", others as usize + ids.len()),
+        (None, []) => String::new(),
+        (None, ids) => format!(" and adds {}", enumeration(ids)),
+    };
     format!(" A run without --quick {longer}{adds}.")
 }
 

@@ -76,30 +76,28 @@ pub(super) fn of_order(order: Order) -> Labels {
     Labels::of([("order", order.name())])
 }
 
-/// The fit of each launch that measured all numbers which any launch measured.
-fn hinges(study: &Study<'_>, order: Order) -> Vec<Hinge> {
+/// Publishes the slope and the knee of an order: the medians of those that each launch has. The fit to the medians over launches shows
+/// whether the times follow a level and a line.
+fn publish_growth(study: &Study<'_>, findings: &mut Findings, order: Order) {
     let series = PROCESSES.map(|processes| (processes, study.numbered_series("times", &labels(order, processes))));
     let measured: Vec<_> = series.iter().filter(|(_, series)| !series.is_empty()).collect();
-    let Some((_, last)) = measured.last().filter(|(processes, _)| *processes >= ENOUGH) else { return Vec::new() };
-    let fit = |number: u32| {
-        let point = |(processes, series): &&(usize, Vec<(u32, &Series)>)| {
-            let (_, found) = series.iter().find(|(other, _)| *other == number)?;
-            Some((*processes as f64, median(&found.values)?))
-        };
-        let (x, y): (Vec<f64>, Vec<f64>) = measured.iter().map(point).collect::<Option<Vec<_>>>()?.into_iter().unzip();
-        hinge(&x, &y)
+    let Some((_, last)) = measured.last().filter(|(processes, _)| *processes >= ENOUGH) else { return };
+    let x: Vec<f64> = measured.iter().map(|(processes, _)| *processes as f64).collect();
+    let fit = |time: &dyn Fn(&[(u32, &Series)]) -> Option<f64>| {
+        let y: Option<Vec<f64>> = measured.iter().map(|(_, series)| time(series)).collect();
+        hinge(&x, &y?)
     };
-    last.iter().filter_map(|(number, _)| fit(*number)).collect()
-}
-
-/// Publishes the slope and the knee of an order.
-fn publish_growth(study: &Study<'_>, findings: &mut Findings, order: Order) {
-    let found = hinges(study, order);
-    let of = |value: fn(&Hinge) -> f64| found.iter().map(value).collect::<Vec<f64>>();
-    let Some(worst) = median(&of(|hinge| hinge.worst)) else { return };
-    let estimate = |value, unit, what: &str| {
+    let of_launch = |number: u32| {
+        fit(&|series| series.iter().find(|(other, _)| *other == number).and_then(|(_, found)| median(&found.values)))
+    };
+    let launches: Vec<Hinge> = last.iter().filter_map(|(number, _)| of_launch(*number)).collect();
+    let middle = |series: &[(u32, &Series)]| {
+        median(&series.iter().filter_map(|(_, found)| median(&found.values)).collect::<Vec<f64>>())
+    };
+    let Some(worst) = fit(&middle).map(|hinge| hinge.worst) else { return };
+    let estimate = |value: fn(&Hinge) -> f64, unit, what: &str| {
         let estimator = format!("median over launches of {what} of a level and a line that are fitted to the times");
-        Estimate::over_launches(&of(value), unit, &estimator)
+        Estimate::over_launches(&launches.iter().map(value).collect::<Vec<f64>>(), unit, &estimator)
     };
     let slope = estimate(|hinge| hinge.slope, Unit::Nanoseconds, "the slope");
     let knee = estimate(|hinge| hinge.knee, Unit::One, "the knee");
