@@ -578,3 +578,24 @@ fn a_report_goes_where_it_is_asked_to() {
     );
     assert!(json::render(real()).unwrap().contains("\"checks\""));
 }
+
+#[test]
+fn the_other_machine_is_described_in_its_own_table() {
+    let alone = golden("complete");
+    let machine = serde_json::to_value(&real().machine).unwrap();
+    let peer = serde_json::json!({
+        "address": "192.0.2.7", "port": 4711, "local_address": "192.0.2.1", "on_link": true, "started": "by hand",
+        "version": "0.1.0", "machine": machine,
+    });
+    let with_peer = Document { peer: Some(serde_json::from_value(peer).unwrap()), ..alone.clone() };
+    let texts = [&alone, &with_peer].map(page_of);
+    let titles = texts.each_ref().map(|text| text.matches("The other machine").count());
+    assert_eq!(titles, [0, 1]);
+    let (_, table) = texts[1].split_once("The other machine").unwrap();
+    let (table, _) = table.split_once("</table>").unwrap();
+    let design = |document: &Document| {
+        let rows = document.machine.sections().into_iter().flat_map(|section| section.rows);
+        rows.into_iter().find(|row| row.name == "microarchitecture").unwrap().value
+    };
+    assert!(table.contains(&design(real())) && design(real()) != design(&alone), "{table}");
+}

@@ -6,7 +6,7 @@ use super::operation;
 use super::run_screen::intervals;
 use super::verdict::verdict;
 use super::{APPENDIX, OtherPages, PUBLISHED, chapter_title, cost_ladder, why_missing};
-use crate::machine::Mark;
+use crate::machine::{Machine, Mark};
 use crate::report::page::{Cell, Page, PagePart, Piece, Span, Table};
 use crate::report::reference::ReferenceRun;
 use crate::results::document::{Document, Outcome};
@@ -141,16 +141,12 @@ fn name_other_pages(part: &mut PagePart, others: OtherPages) {
 /// The machine on half a page: the first facts of each part of its description.
 fn machine(document: &Document) -> PagePart {
     let mut part = PagePart::new("machine", "The machine", 2);
-    let mut table = Table::new(
-        "What the machine reports about itself. The appendix has every fact with its source.",
-        &["fact", "value"],
-    );
-    for section in document.machine.sections() {
-        for fact in section.rows.into_iter().filter(|fact| fact.marks.contains(&Mark::Report)) {
-            table.row(vec![Cell::of(format!("{}: {}", section.title, fact.name)), Cell::of(fact.value)]);
-        }
+    let caption = "What the machine reports about itself. The appendix has every fact with its source.";
+    part.add(Piece::Table(facts(&document.machine, caption)));
+    if let Some(peer) = &document.peer {
+        part.head("The other machine");
+        part.add(Piece::Table(facts(&peer.machine, "What the machine of the peer reports about itself.")));
     }
-    part.add(Piece::Table(table));
     let spoils: Vec<Vec<Span>> = document
         .quiet
         .iter()
@@ -165,6 +161,16 @@ fn machine(document: &Document) -> PagePart {
         part.add(Piece::List(spoils));
     }
     part
+}
+
+fn facts(machine: &Machine, caption: &str) -> Table {
+    let mut table = Table::new(caption, &["fact", "value"]);
+    for section in machine.sections() {
+        for fact in section.rows.into_iter().filter(|fact| fact.marks.contains(&Mark::Report)) {
+            table.row(vec![Cell::of(format!("{}: {}", section.title, fact.name)), Cell::of(fact.value)]);
+        }
+    }
+    table
 }
 
 /// How it was measured, in a paragraph.

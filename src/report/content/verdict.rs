@@ -44,6 +44,8 @@ fn on_other_machines(document: &Document) -> String {
     let (kind, design) = (known(Ground::Kind), known(Ground::Design));
     let mut text = usual(&kind).unwrap_or_else(|| match document.expected(Ground::Kind).first() {
         Some(open) => format!("No cost is known well enough to compare with {}. ", open.expectation.machines),
+        // The catalogue has costs only, and a run of few experiments has none.
+        None if document.costs.is_empty() => String::new(),
         None => "No machine of this kind is in the catalogue. ".to_owned(),
     });
     if !design.is_empty() {
