@@ -36,7 +36,7 @@
 //! - Boyer, "Memory Transfer Overhead", University of Virginia
 //! - Wu et al., arXiv 2602.21548 (section 5.2)
 
-use super::{GPU, begin, workload};
+use super::{GPU, begin, sample, workload};
 use crate::experiments::constants::Constant;
 use crate::experiments::figure_name::FigureName;
 use crate::experiments::prelude::*;
@@ -198,7 +198,7 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
             workloads.push(if bytes >= LONG_BYTES { workload.at_most(MOST_LONG) } else { workload });
         }
     }
-    rig.sample(workloads)
+    sample(rig, &driver, workloads)
 }
 
 fn figures(study: &Study<'_>, findings: &mut Findings) {

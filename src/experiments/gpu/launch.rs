@@ -32,7 +32,7 @@
 //! - Gray, "Getting Started with CUDA Graphs", NVIDIA 2019
 //! - Neugebauer et al., "Understanding PCIe performance for end host networking", SIGCOMM 2018
 
-use super::{GPU, begin, workload};
+use super::{GPU, begin, sample, workload};
 use crate::experiments::prelude::*;
 use crate::sys::gpu::Task;
 
@@ -123,18 +123,18 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
         workload(rig, LONG, Labels::none(), &driver, Task::Launch)?.sized(Sizing::TimesThat(TIMES, 0)),
         workload(rig, WAITED, Labels::none(), &driver, Task::LaunchWait)?.sized(Sizing::Exactly(WAITS)),
     ];
-    rig.sample(workloads)
+    sample(rig, &driver, workloads)
 }
 
 fn figures(study: &Study<'_>, findings: &mut Findings) {
-    let sample = |name| study.sample(name, &Labels::none());
-    let in_a_row = sample(LONG).zip(sample(SHORT));
+    let batches = |name| study.sample(name, &Labels::none());
+    let in_a_row = batches(LONG).zip(batches(SHORT));
     let in_a_row = in_a_row.and_then(|(long, short)| Estimate::difference(&long, &short, TIMES as f64));
     if let Some(launch) = &in_a_row {
         let own = vec![gates::floor(&FLOOR, launch, LEAST), gates::resolved(launch)];
         findings.publish(study, Figure::batches(TIME, labels(LAUNCH), launch).gates(own));
     }
-    let Some(waited) = sample(WAITED).as_ref().and_then(Estimate::median) else { return };
+    let Some(waited) = batches(WAITED).as_ref().and_then(Estimate::median) else { return };
     let order = in_a_row.map(|launch| {
         let slack = 3.0 * (launch.standard_error() + waited.standard_error());
         Gate::at_least(&ORDER, waited.named("{}"), launch.value - slack).because("one in a row, less three errors")

@@ -62,8 +62,13 @@ fn problem(why: &Why) -> Problem {
     Problem::new(why.to_string()).hint(hint)
 }
 
-/// A driver that several workloads of a launch use.
-type Shared = Rc<RefCell<Driver>>;
+/// A driver that several workloads of a launch use, and why it failed.
+struct Used {
+    driver: Driver,
+    failed: Option<Why>,
+}
+
+type Shared = Rc<RefCell<Used>>;
 
 /// Loads the driver, with memory for copies of at most some bytes, or with a kernel.
 fn begin(rig: &mut Rig<'_>, most_bytes: u64) -> Result<Shared, Problem> {
@@ -71,26 +76,38 @@ fn begin(rig: &mut Rig<'_>, most_bytes: u64) -> Result<Shared, Problem> {
     rig.has_partners();
     let mut driver = Driver::load(&rig.setup().driver_variables).map_err(|why| problem(&why))?;
     driver.prepare(most_bytes, BEGINNING).map_err(|why| problem(&why))?;
-    Ok(Rc::new(RefCell::new(driver)))
+    Ok(Rc::new(RefCell::new(Used { driver, failed: None })))
+}
+
+/// Takes the samples of workloads. What the driver did not do ends the launch, so that none of its results counts.
+fn sample(rig: &mut Rig<'_>, used: &Shared, workloads: Vec<Workload<'_>>) -> Result<(), Problem> {
+    rig.sample(workloads)?;
+    used.borrow().failed.as_ref().map_or(Ok(()), |why| Err(problem(why)))
 }
 
 /// Some operations of the device as a workload.
-fn workload<'a>(
-    rig: &Rig<'_>,
-    name: &str,
-    labels: Labels,
-    driver: &Shared,
-    task: Task,
-) -> Result<Workload<'a>, Problem> {
-    let (source, driver) = (rig.source()?, Rc::clone(driver));
-    let work = move |count| {
+fn workload<'a>(rig: &Rig<'_>, name: &str, labels: Labels, used: &Shared, task: Task) -> Result<Workload<'a>, Problem> {
+    let (source, used) = (rig.source()?, Rc::clone(used));
+    let time = move |used: &mut Used, count| {
         let began = source.opening().ticks;
-        let batch = driver.borrow_mut().time(task, count, source, BATCH).map_err(|why| why.to_string())?;
+        let batch = used.driver.time(task, count, source, BATCH)?;
         // Both sides read the same clock.
         if batch.ticks > source.stamp().ticks - began {
-            return Err("the driver's side measured a longer time than passed".to_owned());
+            return Err(Why::Wrong("the program that loads the driver measured a longer time than passed"));
         }
-        Ok(if batch.preempted { Timed::Preempted(batch.ticks) } else { Timed::Undisturbed(batch.ticks) })
+        Ok(batch)
+    };
+    let work = move |count| {
+        let used = &mut *used.borrow_mut();
+        // A driver that failed once would fail again, after a long time perhaps.
+        if used.failed.is_none() {
+            match time(used, count) {
+                Ok(batch) if batch.preempted => return Ok(Timed::Preempted(batch.ticks)),
+                Ok(batch) => return Ok(Timed::Undisturbed(batch.ticks)),
+                Err(why) => used.failed = Some(why),
+            }
+        }
+        Err("the driver failed".to_owned())
     };
     Ok(Workload::self_timed(name, labels, 1, work).unclocked().waiting())
 }
