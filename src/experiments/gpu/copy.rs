@@ -1,6 +1,6 @@
 //! # Question
 //!
-//! How long does it take to copy bytes between the memory of the host and that of the GPU, and at which rate do many bytes go?
+//! How long does it take to copy bytes between the memory of the host and that of the GPU? At which rate do many bytes go?
 //!
 //! # Method
 //!
@@ -9,7 +9,7 @@
 //!
 //! - **direction**: to the device, or from it.
 //! - **memory**: **pinned** memory of the host comes from cuMemAllocHost. The device reads and writes it by itself. **pageable** memory is
-//!   ordinary, and its pages are there. The driver copies it through pinned memory of its own.
+//!   ordinary, and its pages are there. The driver copies it through a separate pinned part.
 //!
 //! Before each batch the source gets another content, and after each batch all of the target is compared with it. So a copy that did
 //! nothing or too little is refused. That program runs on the CPU of the launch and reads the same clock around the batch. The rate is that of
@@ -70,7 +70,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     ],
     seconds: |_| 2.5,
     time_out: 90.0,
-    memory: |_, _| 512 << 20,
+    memory: |setup, _| memory_of(largest(setup)).min(setup.machine.launch_memory_bytes()),
     predict,
     measure,
     figures,
@@ -96,6 +96,8 @@ const MOST_BYTES: u64 = 64 << 20;
 /// Copies from here on are made fewer times, as each takes milliseconds, and more to check its content.
 const LONG_BYTES: u64 = 16 << 20;
 const MOST_LONG: u32 = 3;
+/// Bytes that the driver takes, and the program that loads it.
+const OF_DRIVER: u64 = 96 << 20;
 /// Nanoseconds that no copy goes below: a call of the driver.
 const LEAST: f64 = 50.0;
 /// Share of the link that a copy may seem to have: clocks of links may be faster by 300 parts per million, and those of runs err.
@@ -103,27 +105,39 @@ const WHOLE_LINK: f64 = 1.01;
 /// A copy takes this share of the time of a shorter one, at least.
 const SHORTER: f64 = 0.8;
 /// Copies of memory to memory by one thread.
-const MEMORY_COPY: FigureName = FigureName::of("memory.bandwidth.rate level=memory operation=copy threads=1");
+const MEMORY_COPY: FigureName = FigureName::of("memory.bandwidth.rate level=DRAM operation=copy threads=1");
 
 constants! {
     /// The call of the driver, and the way of a command to the device and of its end back.
     GPU_COPY_CALL = 8_000.0 in 4_000.0 ..= 15_000.0 "ns",
         "Boyer, University of Virginia: some 10 µs for each copy on PCI Express 2.0. Wu et al., arXiv 2602.21548: 5 to 7 µs to submit one";
-    /// A link whose rate is not known. The usual range of 16 lanes, because a wider one would predict nothing.
-    GPU_LINK = 22.0 in 11.0 ..= 44.0 "B/ns", "PCI Express base specification: 16 lanes of 8 to 32 GT/s carry 16 to 63 B/ns, less packets";
-    /// Part of a link that copies get: headers of packets, and pauses.
+    /// 1 MiB over a link whose rate is not known. The range is that of most links, because a wider one would predict nothing.
+    GPU_LINK = 48_000.0 in 24_000.0 ..= 96_000.0 "ns", "PCI Express base specification: 16 lanes of 8 to 32 GT/s carry 16 to 63 GB/s, less packets";
+    /// Part of a link that copies get.
     GPU_LINK_SHARE = 0.82 in 0.4 ..= 0.98 "times",
         "PCI Express base specification: 24 bytes around each packet of 128 to 256 bytes. The slot may have half of the best rate";
-    /// Copies in memory, where this run has none.
-    GPU_STAGING = 10.0 in 5.0 ..= 20.0 "B/ns", "one thread copies 5 to 20 GB/s. Boyer: pinned memory has 2.4 times the rate of pageable memory";
+    /// 1 MiB copied in memory, where this run has no rate of that.
+    GPU_STAGING = 105_000.0 in 52_000.0 ..= 210_000.0 "ns",
+        "one thread copies 5 to 20 GB/s. Boyer, University of Virginia: pinned memory has 2.4 times the rate of pageable memory";
     /// The copy through pinned memory, over the rate at which a thread copies in memory: the pinned pieces stay in the caches.
-    GPU_STAGING_SHARE = 1.2 in 0.6 ..= 2.5 "times", "cudaMemcpy of pageable memory goes through buffers of some MiB";
+    GPU_STAGING_SHARE = 1.2 in 0.6 ..= 2.5 "times", "CUDA Driver API: pageable memory is copied through pinned memory of the driver";
 }
 
 rules! {
     FLOOR: "G8" Hard "`gpu.copy.time`", "at least {}", time(LEAST);
     LINKED: "G8" Hard "`gpu.copy.rate`", "at most {} of the rate of the device's link, where no hypervisor can claim one", plain(WHOLE_LINK);
     LONGER: "G20" Noisy "`gpu.copy.time`", "at least {} times as long as the next shorter copy", plain(SHORTER);
+}
+
+/// Bytes of memory for copies of at most some bytes: pinned and pageable.
+fn memory_of(bytes: u64) -> u64 {
+    2 * bytes + OF_DRIVER
+}
+
+/// The longest copy for which a launch has memory, and the shortest one where it has none.
+fn largest(setup: &Setup) -> u64 {
+    let fits = |bytes: &u64| memory_of(*bytes) <= setup.machine.launch_memory_bytes();
+    SIZES.iter().map(|(bytes, _)| *bytes).filter(fits).max().unwrap_or(SIZES[0].0)
 }
 
 /// A way of bytes.
@@ -140,38 +154,38 @@ fn labels((direction, _, memory, _): Way, bytes: u64) -> Labels {
     Labels::of([("direction", direction), ("memory", memory)]).with("bytes", bytes)
 }
 
-/// Nanoseconds of some bytes at a rate in bytes per nanosecond: usual, least, most.
-fn at_rate(bytes: u64, rate: (f64, f64, f64)) -> (f64, f64, f64) {
-    let bytes = bytes as f64;
-    (bytes / rate.0, bytes / rate.2, bytes / rate.1)
+/// Nanoseconds of some bytes at a part of a rate: usual, least, most.
+fn at_rate(bytes: u64, rate: f64, part: Constant) -> (f64, f64, f64) {
+    let whole = bytes as f64 * 1e9 / rate;
+    (whole / part.value, whole / part.high, whole / part.low)
 }
 
 fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
-    let of = |constant: Constant, by: f64| (constant.value * by, constant.low * by, constant.high * by);
-    let (link, link_basis) = match by.setup.machine.gpu_link_rate() {
-        Some(rate) => (of(GPU_LINK_SHARE, rate as f64 / 1e9), Basis::machine("link of the GPU in /sys")),
-        None => (of(GPU_LINK, 1.0), GPU_LINK.basis()),
+    const MIB: f64 = 1024.0 * 1024.0;
+    let link = |bytes: u64| match by.setup.machine.gpu_link_rate() {
+        Some(rate) => (at_rate(bytes, rate as f64, GPU_LINK_SHARE), Basis::machine("link of the GPU in /sys")),
+        None => (GPU_LINK.times(bytes as f64 / MIB), GPU_LINK.basis()),
     };
-    let (staging, staging_basis) = match MEMORY_COPY.find(by.known) {
+    let staging = |bytes: u64| match MEMORY_COPY.find(by.known) {
         Some(found) => {
-            (of(GPU_STAGING_SHARE, found.value / 1e9), Basis::metric("memory.bandwidth.rate operation=copy"))
+            (at_rate(bytes, found.value, GPU_STAGING_SHARE), Basis::metric("memory.bandwidth.rate operation=copy"))
         }
-        None => (of(GPU_STAGING, 1.0), GPU_STAGING.basis()),
+        None => (GPU_STAGING.times(bytes as f64 / MIB), GPU_STAGING.basis()),
     };
     let time = |way: Way, bytes: u64| {
         let prediction = Prediction::of(TIME, labels(way, bytes), Unit::Nanoseconds)
             .software("call and command", GPU_COPY_CALL.times(1.0), GPU_COPY_CALL.basis())
-            .hardware("bytes over the link", at_rate(bytes, link), link_basis.clone());
+            .hardware("bytes over the link", link(bytes).0, link(bytes).1);
         if way.3 == HostMemory::Pinned {
             return prediction;
         }
         // At best the way through the memory is at the same time as the way over the link.
-        let (usual, _, most) = at_rate(bytes, staging);
-        prediction.software("through pinned memory of the driver", (usual, 0.0, most), staging_basis.clone())
+        let ((usual, _, most), basis) = staging(bytes);
+        prediction.software("through pinned memory of the driver", (usual, 0.0, most), basis)
     };
     let mut predictions: Vec<Prediction> =
         WAYS.iter().flat_map(|way| SIZES.map(|(bytes, _)| time(*way, bytes))).collect();
-    predictions.extend(WAYS.iter().map(|way| rate_by(&time(*way, MOST_BYTES), *way, link_basis.clone())));
+    predictions.extend(WAYS.iter().map(|way| rate_by(&time(*way, MOST_BYTES), *way, link(MOST_BYTES).1)));
     predictions
 }
 
@@ -189,10 +203,17 @@ fn measure(rig: &mut Rig<'_>) -> Result<(), Problem> {
     if let Some(rate) = rig.setup().machine.gpu_link_rate() {
         rig.remark(LINK, &rate);
     }
-    let driver = begin(rig, MOST_BYTES)?;
+    let largest = largest(rig.setup());
+    let driver = begin(rig, largest)?;
     let mut workloads = Vec::new();
     for way in WAYS {
         for (bytes, count) in SIZES {
+            if bytes > largest {
+                let why = format!("a launch may take {} of memory", quantity(rig.memory() as f64, Unit::Bytes));
+                rig.unavailable(TIME, &labels(way, bytes), &why);
+                rig.unavailable(RATE, &labels(way, bytes), &why);
+                continue;
+            }
             let task = Task::Copy(way.1, way.3, bytes);
             let workload = workload(rig, COPY, labels(way, bytes), &driver, task)?.sized(Sizing::Exactly(count));
             workloads.push(if bytes >= LONG_BYTES { workload.at_most(MOST_LONG) } else { workload });
@@ -220,7 +241,7 @@ fn figures(study: &Study<'_>, findings: &mut Findings) {
                     Gate::at_most(&LINKED, rate.named("{}"), link * WHOLE_LINK)
                         .because("the link of the device in /sys")
                 });
-                let figure = Figure::rate(RATE, labels(way, bytes), &sample, 1.0 / bytes as f64);
+                let figure = Figure::rate(RATE, labels(way, bytes), &sample, bytes as f64);
                 findings.publish(study, figure.gates(most));
             }
             shorter = Some(time);

@@ -8,7 +8,7 @@
 //! number in the memory of the device. After each batch that number must be the number of launches. The label **how** says what is timed:
 //!
 //! - **launch**: 128 and 256 launches in a row, and a wait for the last. The difference, divided by 128, is the time of one more launch.
-//!   It is the larger of two: the time that the driver takes to hand a kernel over, and the time that the device takes to run it.
+//!   It is the longer of two times. The driver needs one to hand a kernel over, and the device the other to run it.
 //! - **launch_wait**: a launch and cuStreamSynchronize, until the kernel has ended, 16 times.
 //!
 //! That program runs on the CPU of the launch and reads the same clock around the batch. A batch in which another task had the CPU counts as
@@ -56,7 +56,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     publishes: &[Publication::cost(TIME, Unit::Nanoseconds, "one launch of a kernel with one thread").in_summary()],
     seconds: |_| 0.6,
     time_out: 60.0,
-    memory: |_, _| 256 << 20,
+    memory: |setup, _| (96 << 20).min(setup.machine.launch_memory_bytes()),
     predict,
     measure,
     figures,

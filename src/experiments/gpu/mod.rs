@@ -56,7 +56,7 @@ fn problem(why: &Why) -> Problem {
         Why::NoLibrary(_) => "install the NVIDIA driver with libcuda.so.1, or name its directory in LD_LIBRARY_PATH",
         Why::NoDevice => "look at CUDA_VISIBLE_DEVICES, and give the container a device",
         Why::Refused { .. } | Why::Silent(_) | Why::Ended(_) | Why::Wrong(_) => {
-            "run nvidia-smi, and look for Xid and NVRM in the messages of the kernel"
+            "look at the output of `nvidia-smi`, and for NVRM in the messages of the kernel (dmesg)"
         }
     };
     Problem::new(why.to_string()).hint(hint)

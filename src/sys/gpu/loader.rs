@@ -1,5 +1,5 @@
-//! The program that loads the driver of a GPU. sysdyno is static and cannot load a library, so `build.rs` makes this a dynamic program
-//! of its own. [`super`] starts it and sends it requests.
+//! The program that loads the driver of a GPU. sysdyno is static and cannot load a library, so `build.rs` makes this a separate dynamic
+//! program. [`super`] starts it and sends it requests.
 //!
 //! The dynamic loader loads `libcuda.so.1` before `_start`. Symbols have no version, so every glibc can start it.
 #![no_std]
@@ -280,7 +280,7 @@ fn is_filled(memory: &[u32], content: u32) -> bool {
     memory.iter().enumerate().fold(0, |differs, (place, at)| differs | (*at ^ word(place, content))) == 0
 }
 
-/// Times work by a clock that sysdyno has as well, as it does itself.
+/// Times work by a clock that sysdyno reads, too, in the same way.
 fn timed(clock: u64, work: impl FnOnce() -> Result<(), Failure>) -> Result<Taken, Failure> {
     let preempted = preemptions();
     let start = now(clock);
