@@ -80,7 +80,7 @@ mod tests {
         let gpu = Gpu::in_tree(&device, &tree);
         assert_eq!((gpu.cuda.as_str(), gpu.bus.as_ref().unwrap().address.as_deref()), ("12.4", Some("0000:3b:00.0")));
         let nowhere = Path::new("/proc/nonexistent");
-        let machine = Machine { gpu: Some(gpu), ..crate::machine::detect(nowhere, nowhere) };
+        let machine = Machine { gpu: Some(Box::new(gpu)), ..crate::machine::detect(nowhere, nowhere) };
         assert_eq!(machine.gpu_link_rate(), Some(31_507_692_307), "16 GT/s on 16 lanes less 2 bits of 130");
         let coherent = Gpu::in_tree(&Device { linked_otherwise: true, ..device }, &tree);
         assert_eq!(coherent.bus, None);

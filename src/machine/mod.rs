@@ -81,7 +81,7 @@ pub struct Machine {
     pub network: Vec<Interface>,
     /// The GPU, where a run asked its driver.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gpu: Option<Gpu>,
+    pub gpu: Option<Box<Gpu>>,
     /// The kernel and its settings.
     pub kernel: Kernel,
     /// What this process may use and do.

@@ -10,6 +10,7 @@
  *   CUDA_FAKE_HANGS     a call that never returns
  *   CUDA_FAKE_DIES      a call in which the process is killed by SIGSEGV
  *   CUDA_FAKE_LIES      a call that does nothing and reports success
+ *   CUDA_FAKE_SPOILS    a copy that changes its last byte
  *   CUDA_FAKE_LOG       a file that gets a line for each call: number of the process, call
  */
 #define _GNU_SOURCE
@@ -59,13 +60,13 @@ static int enter(const char *call)
 }
 
 #define ENTER() do { int error = enter(__func__); if (error) return error; } while (0)
-#define LIES() is("CUDA_FAKE_LIES", __func__)
 
 static long long submit, each_wait, each_copy, each_byte;
 static long long unfinished;
 static char *pinned;
 static size_t pinned_bytes;
-static int lies_of_launches, lies_to, lies_from;
+static int lies_of_launches;
+static enum { NONE, NOTHING, SPOILT } fault_to, fault_from;
 
 int cuInit(unsigned flags)
 {
@@ -103,6 +104,11 @@ int cuDeviceGetAttribute(int *value, int attribute, int device)
 
 int cuDevicePrimaryCtxRetain(void **context, int device) { ENTER(); *context = malloc(1); return device == 100 ? 0 : 101; }
 
+static int fault_of(const char *call)
+{
+    return is("CUDA_FAKE_LIES", call) ? NOTHING : is("CUDA_FAKE_SPOILS", call) ? SPOILT : NONE;
+}
+
 int cuCtxSetCurrent(void *context)
 {
     ENTER();
@@ -111,8 +117,8 @@ int cuCtxSetCurrent(void *context)
     each_copy = number("CUDA_FAKE_CALL", 6000);
     each_byte = number("CUDA_FAKE_BYTE", 50);
     lies_of_launches = is("CUDA_FAKE_LIES", "cuLaunchKernel");
-    lies_to = is("CUDA_FAKE_LIES", "cuMemcpyHtoD_v2");
-    lies_from = is("CUDA_FAKE_LIES", "cuMemcpyDtoH_v2");
+    fault_to = fault_of("cuMemcpyHtoD_v2");
+    fault_from = fault_of("cuMemcpyDtoH_v2");
     return context ? 0 : 201;
 }
 
@@ -184,7 +190,7 @@ int cuMemAllocHost_v2(void **place, size_t bytes)
 }
 
 /* The bytes are copied within the time that the copy takes, where that is long enough. */
-static int copied(void *to, const void *from, size_t bytes, int lies)
+static int copied(void *to, const void *from, size_t bytes, int fault)
 {
     struct timespec began, now;
     const char *host = from;
@@ -192,8 +198,10 @@ static int copied(void *to, const void *from, size_t bytes, int lies)
     if (host < pinned || host >= pinned + pinned_bytes)
         host = to;
     int is_pinned = host >= pinned && host < pinned + pinned_bytes;
-    if (!lies)
+    if (fault != NOTHING)
         memcpy(to, from, bytes);
+    if (fault == SPOILT)
+        ((char *)to)[bytes - 1] ^= 1;
     clock_gettime(CLOCK_MONOTONIC, &now);
     long long passed = (now.tv_sec - began.tv_sec) * 1000000000LL + now.tv_nsec - began.tv_nsec;
     wait_for(each_copy + (long long)bytes * each_byte * (is_pinned ? 1 : 2) / 1000 - passed);
@@ -205,7 +213,7 @@ int cuMemcpyHtoD_v2(unsigned long long to, const void *from, size_t bytes)
     static int entered;
     if (!entered++)
         ENTER();
-    return copied((void *)to, from, bytes, lies_to);
+    return copied((void *)to, from, bytes, fault_to);
 }
 
 int cuMemcpyDtoH_v2(void *to, unsigned long long from, size_t bytes)
@@ -213,7 +221,7 @@ int cuMemcpyDtoH_v2(void *to, unsigned long long from, size_t bytes)
     static int entered;
     if (!entered++)
         ENTER();
-    return copied(to, (void *)from, bytes, lies_from);
+    return copied(to, (void *)from, bytes, fault_from);
 }
 
 int cuGetErrorName(int error, const char **name)

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -10,7 +11,7 @@ use sysdyno::testing::sys::clock::Source;
 use sysdyno::testing::sys::gpu::{Direction, Driver, HostMemory, Task, Why};
 
 use crate::support::driver::MadeDriver;
-use crate::support::runs::{measuring, metrics, result, told, wait_until};
+use crate::support::runs::{Leashed, measuring, metrics, result, sysdyno, told, wait_until};
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -77,13 +78,15 @@ fn a_call_that_fails_is_named_with_its_error() {
 }
 
 #[test]
-fn a_driver_that_does_nothing_is_refused() {
+fn a_driver_that_does_nothing_or_something_else_is_refused() {
     let driver = MadeDriver::compile();
     let says = "the driver reported success, and the memory has another content";
-    for (experiment, call) in
-        [("gpu.launch", "cuLaunchKernel"), ("gpu.copy", "cuMemcpyHtoD_v2"), ("gpu.copy", "cuMemcpyDtoH_v2")]
-    {
-        let found = run(&driver, experiment, &[("CUDA_FAKE_LIES", call)]);
+    for (experiment, does, call) in [
+        ("gpu.launch", "CUDA_FAKE_LIES", "cuLaunchKernel"),
+        ("gpu.copy", "CUDA_FAKE_LIES", "cuMemcpyHtoD_v2"),
+        ("gpu.copy", "CUDA_FAKE_SPOILS", "cuMemcpyDtoH_v2"),
+    ] {
+        let found = run(&driver, experiment, &[(does, call)]);
         assert!(metrics(&found).is_empty(), "{call}: {:?}", metrics(&found));
         let section = section(&found, experiment);
         assert!(
@@ -91,6 +94,21 @@ fn a_driver_that_does_nothing_is_refused() {
             "{call}: {section}"
         );
     }
+}
+
+#[test]
+fn a_run_that_is_killed_leaves_no_program_with_a_driver() {
+    let driver = MadeDriver::compile();
+    let _alone = measuring();
+    let (calls, place) = (driver.place().join("calls"), driver.place().join("run"));
+    let mut command = sysdyno(&["run", "gpu.copy", "--no-progress", "-o", place.to_str().unwrap()]);
+    let variables = driver.variables(&[("CUDA_FAKE_LOG", calls.to_str().unwrap())]);
+    let mut run = Leashed(command.envs(variables).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    wait_until("copies begin", Duration::from_mins(1), || {
+        fs::read_to_string(&calls).is_ok_and(|text| text.contains("cuMemcpyHtoD_v2")).then_some(())
+    });
+    run.0.kill().unwrap();
+    all_have_ended(&calls);
 }
 
 /// What the driver does with requests of a test that does not wait long.

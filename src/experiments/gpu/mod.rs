@@ -37,7 +37,7 @@ pub fn look() -> &'static Result<Gpu, Problem> {
 pub fn describe(setup: &mut Setup, experiments: &[&Experiment]) {
     let needs = |experiment: &&Experiment| experiment.needs.iter().any(|need| need.id == GPU.id);
     if experiments.iter().any(needs) {
-        setup.machine.gpu = look().as_ref().ok().cloned();
+        setup.machine.gpu = look().as_ref().ok().cloned().map(Box::new);
         setup.driver_variables = gpu::environment();
     }
 }
