@@ -40,7 +40,7 @@ fn main() {
     let out = PathBuf::from(variable("OUT_DIR"));
     let program = out.join("loader");
     if let Err(why) = loader(&compiler, &out, &program) {
-        println!("cargo:warning=sysdyno is built without results of GPUs: {}", why.replace('\n', " "));
+        println!("cargo:warning=sysdyno is built without results of GPUs: {why}");
         // Without the program its experiments are skipped.
         fs::write(&program, b"").expect("the build has a directory for its files");
     }
@@ -92,5 +92,7 @@ fn compile(compiler: &str, source: &Path, into: &Path, options: &[&str]) -> Resu
         .args([into, source])
         .output()
         .map_err(|error| format!("cannot start {compiler}: {error}"))?;
-    if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let first = said.lines().find(|line| line.starts_with("error")).unwrap_or("the compiler failed");
+    if output.status.success() { Ok(()) } else { Err(first.to_owned()) }
 }

@@ -16,8 +16,12 @@ use crate::rig::sampler::Timed;
 use crate::sys::gpu::{self, Driver, Task, Why};
 
 /// A driver that finds a device.
-pub const GPU: Need =
-    Need { id: "gpu", what: "an NVIDIA GPU with its driver", check: |_| look().clone().map(drop), caveats: no_caveats };
+pub const GPU: Need = Need {
+    id: "gpu",
+    what: "an NVIDIA GPU with its driver",
+    check: |setup| if setup.machine.gpu.is_some() { Ok(()) } else { look().clone().map(drop) },
+    caveats: no_caveats,
+};
 
 /// Time for the driver to begin. With many devices that no daemon keeps awake it takes more than ten seconds.
 const BEGINNING: Duration = Duration::from_secs(30);
