@@ -46,6 +46,8 @@ pub struct Setup {
     pub room: Result<u64, Problem>,
     /// What the whole file cache is filled with, where that was asked for.
     pub full_cache: Option<FillWith>,
+    /// Variables of the environment that the driver of a GPU reads, by name and value. Launches get no others.
+    pub driver_variables: Vec<(String, String)>,
 }
 
 impl Setup {
@@ -67,6 +69,7 @@ impl Setup {
             remote: None,
             room: Ok(0),
             full_cache: None,
+            driver_variables: Vec::new(),
         }
     }
 
@@ -215,6 +218,7 @@ mod tests {
             access: Some(access),
             room: Err(Problem::new("no room").hint("make some")),
             full_cache: Some(FillWith::Files),
+            driver_variables: vec![("CUDA_VISIBLE_DEVICES".to_owned(), "1".to_owned())],
             ..Setup::of(machine, 3, vec![1, 3], Profile::Rigorous)
         };
         let sent = serde_json::to_string(&setup).unwrap();

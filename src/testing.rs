@@ -314,6 +314,9 @@ pub mod sys {
     pub mod file {
         pub use crate::sys::file::{Advice, Buffer, advise};
     }
+    pub mod gpu {
+        pub use crate::sys::gpu::{Direction, Driver, HostMemory, Task, Why};
+    }
     pub mod memory {
         pub use crate::sys::memory::{Pages, Resident, page_size};
     }

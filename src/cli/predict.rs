@@ -9,6 +9,7 @@ use crate::conduct::directory::RunDirectory;
 use crate::conduct::interrupt::Interrupt;
 use crate::conduct::live::{self, Condition};
 use crate::conduct::scratch::{self, Temporary};
+use crate::experiments::gpu;
 use crate::experiments::models::{self, coefficients};
 use crate::experiments::own_predictions::{self, Shown};
 use crate::experiments::{PredictionInput, costs};
@@ -29,7 +30,7 @@ pub(super) fn predict(options: &PredictOptions) -> Result<u8, Failure> {
     let machine = machine::detect(Path::new("/"), Path::new("."));
     let allowed = affinity::allowed();
     let cpu = plan::choose_cpu(options.cpu, &allowed, &machine)?;
-    let setup = Setup::of(machine, cpu, allowed, Profile::Default);
+    let mut setup = Setup::of(machine, cpu, allowed, Profile::Default);
     if options.blank {
         let shown = if options.all { Shown::All } else { Shown::Costs };
         // The room decides the sizes of files, which are labels.
@@ -37,6 +38,7 @@ pub(super) fn predict(options: &PredictOptions) -> Result<u8, Failure> {
         print(&own_predictions::form(&selected, &setup, shown))?;
         return Ok(DONE);
     }
+    gpu::describe(&mut setup, &selected);
     let log = match &options.from {
         Some(run) => Some(log::read(&RunDirectory::open(&runs::or_newest(run.first().map(PathBuf::as_path))?)?.log())?),
         None if options.claims => None,

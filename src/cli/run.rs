@@ -20,6 +20,7 @@ use crate::conduct::other_machines::{self, Connected};
 use crate::conduct::progress::Progress;
 use crate::conduct::{self, Recording, RunOutcome, prepare, scratch};
 use crate::experiments::Experiment;
+use crate::experiments::gpu;
 use crate::experiments::own_predictions::OwnFile;
 use crate::machine::Identity;
 use crate::machine::engine::Engine;
@@ -167,7 +168,9 @@ fn describe_run(options: &RunOptions, before: Option<&Before>) -> Result<Describ
             ..Setup::of(machine, cpu, allowed, options.profile())
         },
     };
-    Ok((Setup { room, full_cache: options.full_cache(), ..begun }, selected, words))
+    let mut setup = Setup { room, full_cache: options.full_cache(), ..begun };
+    gpu::describe(&mut setup, &selected);
+    Ok((setup, selected, words))
 }
 
 /// Finds the other machines that were named. For a run that is resumed they have to be those that it was begun with.

@@ -16,6 +16,7 @@ mod example;
 pub mod experiment;
 pub mod figure_name;
 pub mod file;
+pub mod gpu;
 pub mod heading;
 pub mod highlights;
 mod insights;
@@ -69,6 +70,8 @@ pub const TABLE: &[&Experiment] = &[
     &file::remote_read::EXPERIMENT,
     &file::contention::EXPERIMENT,
     &file::metadata::EXPERIMENT,
+    &gpu::launch::EXPERIMENT,
+    &gpu::copy::EXPERIMENT,
 ];
 
 /// Older methods whose series have the same names and meaning for the analysis of today, by experiment and version.

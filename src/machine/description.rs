@@ -4,8 +4,8 @@ use super::fact::Claims;
 use super::row::{FactRow, Mark};
 use super::wording::{bytes, hertz};
 use super::{
-    BlockDevice, Cache, Contradiction, CoreType, Cpu, CpuList, DeviceLimit, Interface, InterfaceKind, Machine, Shaper,
-    Storage, contradiction,
+    BlockDevice, Cache, Contradiction, CoreType, Cpu, CpuList, DeviceLimit, Gpu, Interface, InterfaceKind, Machine,
+    Shaper, Storage, contradiction,
 };
 
 /// A titled group of rows.
@@ -27,6 +27,7 @@ impl Machine {
             section("Memory", self.memory.rows()),
             section("Storage", self.storage.iter().flat_map(|found| storage(found, self.is_guest())).collect()),
             section("Network", self.network.iter().map(|found| interface(found, self.is_guest())).collect()),
+            section("GPU", self.gpu.iter().map(|found| gpu(found, self.is_guest())).collect()),
             section("Kernel", self.kernel.rows()),
             section("Limits", self.limits.rows()),
         ];
@@ -287,6 +288,15 @@ fn queue(device: &BlockDevice) -> String {
         device.discard_bytes.map(|size| if size > 0 { "discard".to_owned() } else { "no discard".to_owned() }),
     ];
     listed(parts)
+}
+
+fn gpu(gpu: &Gpu, is_guest: bool) -> FactRow {
+    let parts = [
+        Some(format!("driver with CUDA {}", gpu.cuda)),
+        gpu.bus.as_ref().map(|bus| bus.text(is_guest)),
+        (gpu.count > 1).then(|| format!("the first of {}", gpu.count)),
+    ];
+    FactRow::new(&gpu.name, listed(parts), "libcuda.so.1").marked([Mark::Report])
 }
 
 fn interface(interface: &Interface, is_guest: bool) -> FactRow {

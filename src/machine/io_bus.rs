@@ -28,6 +28,9 @@ pub struct IoBus {
     /// Bytes per second that the link carries at most, without the overhead of packets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_per_second: Option<u64>,
+    /// The same at best, where it is more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub best_bytes_per_second: Option<u64>,
 }
 
 impl IoBus {
@@ -88,12 +91,15 @@ fn pci(text: &dyn Fn(&str) -> Option<String>) -> IoBus {
     };
     let words = |(speed, lanes): (f64, f64)| format!("{speed} GT/s ×{lanes}");
     let Some(current) = link("current") else { return IoBus::named("PCI") };
+    let best = link("max").filter(|best| *best != current);
     // 8b/10b up to 5 GT/s, 128b/130b above.
-    let efficiency = if current.0 <= 5.0 { 0.8 } else { 128.0 / 130.0 };
+    let efficiency = |speed: f64| if speed <= 5.0 { 0.8 } else { 128.0 / 130.0 };
+    let bytes = |(speed, lanes): (f64, f64)| (speed * 1e9 / 8.0 * efficiency(speed) * lanes) as u64;
     IoBus {
         link: Some(words(current)),
-        best_link: link("max").filter(|best| *best != current).map(words),
-        bytes_per_second: Some((current.0 * 1e9 / 8.0 * efficiency * current.1) as u64),
+        best_link: best.map(words),
+        bytes_per_second: Some(bytes(current)),
+        best_bytes_per_second: best.map(bytes),
         ..IoBus::named("PCI Express")
     }
 }

@@ -14,6 +14,7 @@ mod description;
 pub mod engine;
 mod fact;
 mod frequency;
+mod gpu;
 mod identity;
 mod io_bus;
 mod kernel;
@@ -46,6 +47,7 @@ pub use cgroup::{DeviceLimit, LimitedWork, MemoryGroups};
 pub use cpu::Cpu;
 pub use cpu_list::CpuList;
 pub use fact::{Claims, Contradiction, Fact};
+pub use gpu::Gpu;
 pub use identity::{Identity, MachineRelation};
 pub use kernel::Kernel;
 pub use limits::Limits;
@@ -77,6 +79,9 @@ pub struct Machine {
     pub storage: Vec<Storage>,
     /// The network interfaces.
     pub network: Vec<Interface>,
+    /// The GPU, where a run asked its driver.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu: Option<Box<Gpu>>,
     /// The kernel and its settings.
     pub kernel: Kernel,
     /// What this process may use and do.
@@ -109,6 +114,7 @@ pub fn detect(root: &Path, scratch: &Path) -> Machine {
         memory: Memory::read(&tree),
         storage: storage::read(&tree, scratch),
         network: network::read(&tree),
+        gpu: None,
         kernel: Kernel::read(&tree),
         limits: Limits::read(&limits::Sources { tree: &tree, groups: cgroup::read(&tree), affinity, hypervisor }),
         hidden: Vec::new(),

@@ -16,6 +16,7 @@ pub mod create;
 pub mod fault;
 pub mod file;
 pub mod foreign;
+pub mod gpu;
 pub mod lock;
 pub mod locking;
 pub mod mapping;

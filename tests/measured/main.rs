@@ -10,6 +10,7 @@ mod documents;
 mod file;
 mod file_cache;
 mod fleet_slurm;
+mod gpu;
 mod live;
 mod memory;
 mod memory_rates;

@@ -4,6 +4,7 @@
 
 pub mod cluster;
 pub mod disk;
+pub mod driver;
 pub mod filter;
 pub mod fuse;
 pub mod namespaces;

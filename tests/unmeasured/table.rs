@@ -76,6 +76,9 @@ const PROMISED: &[(&str, Unit, &[&str])] = &[
     ("file.metadata.time", Unit::Nanoseconds, &["how"]),
     ("file.write.time", Unit::Nanoseconds, &["how", "quantile"]),
     ("file.write.rate", Unit::BytesPerSecond, &["how", "bytes"]),
+    ("gpu.launch.time", Unit::Nanoseconds, &["how"]),
+    ("gpu.copy.time", Unit::Nanoseconds, &["direction", "memory", "bytes"]),
+    ("gpu.copy.rate", Unit::BytesPerSecond, &["direction", "memory", "bytes"]),
 ];
 
 /// Lower-case words joined by `_`, at least two of them joined by dots.

@@ -10,6 +10,7 @@ mod deadlines;
 mod faults;
 mod fleet_places;
 mod fleet_slurm;
+mod gpu;
 mod history;
 mod live;
 mod nfs_hostile;

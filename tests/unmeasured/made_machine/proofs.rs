@@ -52,6 +52,9 @@ const ON_REAL_MACHINES: &[(&str, &[&str])] = &[
         "file.cache_size.bytes",
         &["groups_of_known_size_have_caches_of_that_size", "a_machine_no_larger_than_its_group_is_filled_to_the_limit"],
     ),
+    ("gpu.launch.time", &["launches_take_the_time_of_the_driver"]),
+    ("gpu.copy.time", &["copies_take_the_time_and_have_the_rate_of_the_driver"]),
+    ("gpu.copy.rate", &["copies_take_the_time_and_have_the_rate_of_the_driver"]),
     (
         "file.remote_read.block_time",
         &[

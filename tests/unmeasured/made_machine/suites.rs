@@ -239,10 +239,35 @@ const LIBMICRO: &[(&str, Here)] = &[
     ("writev", Result(CALL, &[("call", "writev_10")], "ten buffers")),
 ];
 
-const SUITES: [Suite; 3] = [
+/// Programs of NVIDIA for the costs of a device.
+const NVIDIA: &[(&str, Here)] = &[
+    (
+        "nvbandwidth host_to_device_memcpy_ce",
+        Result("gpu.copy.rate", &[("direction", "to_device"), ("memory", "pinned")], "64 MiB, until the copy is done"),
+    ),
+    (
+        "nvbandwidth device_to_host_memcpy_ce",
+        Result(
+            "gpu.copy.rate",
+            &[("direction", "from_device"), ("memory", "pinned")],
+            "64 MiB, until the copy is done",
+        ),
+    ),
+    ("nvbandwidth host_to_device_bidirectional_memcpy_ce", Absent(LATER)),
+    ("nvbandwidth device_to_device_memcpy_read_ce", Absent("sysdyno measures one device")),
+    (
+        "bandwidthTest --memory=pageable",
+        Result("gpu.copy.rate", &[("direction", "to_device"), ("memory", "pageable")], "64 MiB"),
+    ),
+    ("bandwidthTest --mode=shmoo", Result("gpu.copy.time", &[("bytes", "4096")], "six sizes")),
+    ("p2pBandwidthLatencyTest", Absent("sysdyno measures one device")),
+];
+
+const SUITES: [Suite; 4] = [
     Suite { name: "lmbench", parts: LMBENCH },
     Suite { name: "perf bench", parts: PERF_BENCH },
     Suite { name: "libMicro", parts: LIBMICRO },
+    Suite { name: "NVIDIA", parts: NVIDIA },
 ];
 
 /// The table of a suite, by the document whose results are those of the made machine.
@@ -279,7 +304,7 @@ fn the_page_of_suites_names_results_that_exist() {
     let tables: String = SUITES.iter().map(|suite| table(&document, suite)).collect();
     let page = format!(
         "# What other suites time\n\n\
-         These tables name the result here that answers the question of each benchmark of three suites. The method is another one:\n\
+         These tables name the result here that answers the question of each benchmark of four suites. The method is another one:\n\
          an operation runs in ordinary work, from code at drawn places, without neighbours on the core\n\
          ([methodology](../METHODOLOGY.md)). The figures can therefore differ from those of a suite, which repeats an operation in a loop.\n\
          {tables}"

@@ -184,6 +184,17 @@ const TRUTHS: &[(&str, Truth)] = &[
         let cpus = made.listed("cpus", &Labels::none(), 0)?.min(processes);
         Some(made.listed("cpu_time", labels, 0)? / made.listed("cpu_time", labels, 1)? / cpus)
     }),
+    ("gpu.launch.time", |made, labels| {
+        let none = Labels::none();
+        if labels.get("how")? == "launch_wait" {
+            return made.middle("waited", &none);
+        }
+        Some(2.0 * made.calm("long", &none)? - made.calm("short", &none)?)
+    }),
+    ("gpu.copy.time", |made, labels| made.middle("copy", labels)),
+    ("gpu.copy.rate", |made, labels| {
+        Some(labels.get("bytes")?.parse::<f64>().ok()? * 1e9 / made.middle("copy", labels)?)
+    }),
     ("file.remote_read.block_time", |made, labels| made.middle("read", labels)),
     ("file.remote_read.network_penalty", |made, labels| {
         let from = |server: &str| made.middle("read", &labels.clone().with("server", server));
@@ -403,6 +414,6 @@ fn other_machines_have_the_same_truth_and_whole_documents() {
             .filter(|section| section.outcome == Outcome::Measured)
             .map(|section| section.chapter.as_str())
             .collect();
-        assert_eq!(chapters.len(), 5, "{name}: {chapters:?}");
+        assert_eq!(chapters.len(), 6, "{name}: {chapters:?}");
     });
 }
