@@ -47,7 +47,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     id: "gpu.copy",
     title: "Copies to and from the GPU",
     measures: "copies of 4 B to 64 MiB to and from the GPU",
-    words: &["cudamemcpy", "memcpy", "pcie", "host_to_device", "device_to_host"],
+    words: &["cudamemcpy", "pcie", "host_to_device", "device_to_host"],
     method_version: 1,
     precision: Precision { target: 0.2, between: 0.12, busy: 0.2 },
     source: heading!("copy.rs"),
