@@ -4,6 +4,7 @@
 
 pub mod cluster;
 pub mod disk;
+pub mod faults;
 pub mod filter;
 pub mod fuse;
 pub mod namespaces;
