@@ -7,7 +7,7 @@
 
 use statrs::distribution::{Beta, ContinuousCDF};
 
-use super::distribution::student_factor;
+use super::distribution::{strictly_between, student_factor};
 use super::interval::Interval;
 use super::summary::finite;
 
@@ -15,7 +15,7 @@ use super::summary::finite;
 /// trials.
 pub fn proportion_interval(clusters: &[(f64, f64)], level: f64) -> Option<Interval> {
     let possible = |&(successes, trials): &(f64, f64)| successes >= 0.0 && successes <= trials && trials.is_finite();
-    if !clusters.iter().all(possible) || !(level > 0.0 && level < 1.0) {
+    if !clusters.iter().all(possible) || !strictly_between(level) {
         return None;
     }
     let (successes, trials) = clusters.iter().fold((0.0, 0.0), |sum, found| (sum.0 + found.0, sum.1 + found.1));

@@ -58,17 +58,24 @@ fn published(result: &Value, metric: &str, labels: &[(&str, &str)]) -> f64 {
         let metrics = section["metrics"].as_array().unwrap().iter();
         metrics.into_iter().find(|found| found["name"] == metric && truth::labelled(found, labels))
     });
-    found.unwrap_or_else(|| panic!("{metric} {labels:?} is missing: {result}"))["value"].as_f64().unwrap()
+    found.unwrap_or_else(|| panic!("{metric} {labels:?} is missing: {}", result["experiments"]))["value"]
+        .as_f64()
+        .unwrap()
 }
 
-/// Compares each flow with what the path did with its datagrams.
-fn compared(fault: Fault) -> Vec<(Flow, Carried)> {
+/// Each flow with what the path did with its datagrams. Both agree, whatever the machine does. A flow of which too few datagrams arrive
+/// has no rate and ends its case, so that there is nothing to compare.
+fn compared(fault: Fault) -> Result<Vec<(Flow, Carried)>, Judgement> {
     let namespaces = Namespaces::new();
     let path = namespaces.faulty(fault);
     let peer = namespaces.peer(&[]);
     let directory = run(&namespaces, &peer);
     let place = directory.path().join("run");
     let (counted, carried) = (flows(&place), path.flows());
+    let result = result(&place);
+    if result.to_string().contains("too few for a rate") {
+        return Err(Judgement::Disturbed("too few datagrams of a flow arrived".to_owned()));
+    }
     assert!(counted.len() >= 12 && counted.len() == carried.len(), "{} of {} flows", counted.len(), carried.len());
     let pairs: Vec<(Flow, Carried)> = counted.into_iter().zip(carried).collect();
     for (flow, carried) in &pairs {
@@ -85,7 +92,6 @@ fn compared(fault: Fault) -> Vec<(Flow, Carried)> {
         }
     }
     // The published shares are those of all flows together.
-    let result = result(&place);
     for direction in ["send", "receive"] {
         for (bytes, offered) in [("64", "full"), ("64", "0.5"), ("1472", "0.5")] {
             let of = |flow: &&(Flow, Carried)| {
@@ -98,7 +104,7 @@ fn compared(fault: Fault) -> Vec<(Flow, Carried)> {
             assert!((found - received / sent).abs() < 1e-9, "{labels:?}: {found} of {received} / {sent}");
         }
     }
-    pairs
+    Ok(pairs)
 }
 
 /// Flows whose datagrams all reached the path, and the receiver without a drop: there the fault is all that happens.
@@ -112,25 +118,36 @@ fn undisturbed(pairs: &[(Flow, Carried)]) -> Vec<&Flow> {
 fn losses_repetitions_and_swaps_are_those_that_the_path_made() {
     let _alone = measuring();
     for fault in [Fault::None, Fault::Lose(20), Fault::Repeat(10), Fault::Swap(8)] {
-        let pairs = compared(fault);
-        let calm = undisturbed(&pairs);
-        println!("{fault:?}: {} of {} flows undisturbed", calm.len(), pairs.len());
-        if calm.is_empty() {
-            truth::not_judged(&format!("{fault:?}"), "no flow reached the receiver without a drop");
-        }
-        for flow in calm {
-            let expected = |every: u64| (flow.sent as f64 / every as f64, 1.5);
-            let lost = flow.sent - flow.received;
-            let (found, (part, slack)) = match fault {
-                Fault::None => (lost + flow.repeated + flow.reordered, (0.0, 0.0)),
-                Fault::Lose(every) => (lost, expected(every)),
-                Fault::Repeat(every) => (flow.repeated, expected(every)),
-                Fault::Swap(every) => (flow.reordered, expected(every)),
-            };
-            assert!((found as f64 - part).abs() <= slack, "{fault:?}: {found} instead of {part}: {flow:?}");
-            assert!(matches!(fault, Fault::Lose(_)) || lost == 0, "{fault:?}: {flow:?}");
+        truth::judged(&format!("{fault:?}"), || match compared(fault) {
+            Ok(pairs) => expected(fault, &pairs),
+            Err(judgement) => judgement,
+        });
+    }
+}
+
+/// In a flow without other losses, the fault is all that happens.
+fn expected(fault: Fault, pairs: &[(Flow, Carried)]) -> Judgement {
+    let calm = undisturbed(pairs);
+    println!("{fault:?}: {} of {} flows undisturbed", calm.len(), pairs.len());
+    if calm.is_empty() {
+        return Judgement::Disturbed("no flow reached the receiver without a drop".to_owned());
+    }
+    for flow in calm {
+        let part = |every: u64| (flow.sent as f64 / every as f64, 1.5);
+        let lost = flow.sent - flow.received;
+        let (found, (part, slack)) = match fault {
+            Fault::None => (lost + flow.repeated + flow.reordered, (0.0, 0.0)),
+            Fault::Lose(every) => (lost, part(every)),
+            Fault::Repeat(every) => (flow.repeated, part(every)),
+            // Where the next one comes too late, the path does not wait for it.
+            Fault::Swap(every) => (flow.reordered, (part(every).0, 1.5 + part(every).0 * 0.05)),
+        };
+        let is_all = matches!(fault, Fault::Lose(_)) || lost == 0;
+        if (found as f64 - part).abs() > slack || !is_all {
+            return Judgement::Wrong(format!("{found} instead of {part}: {flow:?}"));
         }
     }
+    Judgement::Right
 }
 
 /// Bytes of a datagram that the token bucket counts: its payload, UDP, IP and the head of the frame.
@@ -160,27 +177,27 @@ fn a_narrow_link_loses_what_it_cannot_carry_and_nothing_at_half_its_rate() {
             for payload in [64.0, 1472.0] {
                 let bytes = format!("{payload}");
                 let labels = [("direction", direction), ("bytes", &bytes)];
-                let rate = match truth::trusted(&result, "network.datagrams.rate", &labels) {
-                    Ok(found) => found["value"].as_f64().unwrap(),
-                    Err(judgement) => return judgement,
-                };
+                let rate = published(&result, "network.datagrams.rate", &labels);
                 let most = shaped * payload / counted(payload);
                 let full: Vec<&&Flow> =
                     of.iter().filter(|flow| flow.is("bytes", &bytes) && flow.is("offered", "full")).collect();
                 // In each flow of 0.2 s the bucket lets through its rate, its burst, and what waits in its queue at the end.
                 let lets = shaped * 0.2 * full.len() as f64 + 80_000.0 * full.len() as f64;
                 let sent = full.iter().map(|flow| flow.sent).sum::<u64>() as f64 * counted(payload);
-                let labels = [&labels[..], &[("offered", "full"), ("to", "socket")]].concat();
-                let share = published(&result, "network.datagrams.delivered", &labels);
+                let at_full = [&labels[..], &[("offered", "full"), ("to", "socket")]].concat();
+                let share = published(&result, "network.datagrams.delivered", &at_full);
                 let expected = (lets / sent).min(1.0);
                 println!("{direction} {bytes}: {rate} B/s of {most}, {share} delivered, {expected} expected");
-                let right = (0.97..1.005).contains(&(rate / most)) && (0.85..1.02).contains(&(share / expected));
+                if let Err(judgement) = truth::trusted(&result, "network.datagrams.rate", &labels) {
+                    return judgement;
+                }
+                let right = (0.9..1.005).contains(&(rate / most)) && (0.85..1.02).contains(&(share / expected));
                 if !right {
                     return Judgement::Wrong(format!(
                         "{direction} {bytes}: {rate} B/s of {most}, {share} delivered instead of {expected}"
                     ));
                 }
-                let half = [&labels[..2], &[("offered", "0.5"), ("to", "socket")]].concat();
+                let half = [&labels[..], &[("offered", "0.5"), ("to", "socket")]].concat();
                 let share = published(&result, "network.datagrams.delivered", &half);
                 if share < 1.0 {
                     return Judgement::Wrong(format!("{direction} {bytes}: {share} delivered at half the rate"));

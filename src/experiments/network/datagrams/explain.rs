@@ -13,6 +13,11 @@ pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
     if let Some(peer) = study.setup.peer.as_ref() {
         findings.say(path_sentence(study, peer));
     }
+    for (remark, whose) in [("receive_buffer", "this machine"), ("receive_buffer_there", "the other side")] {
+        if let Some(bytes) = study.remarks(remark).first() {
+            findings.say(format!("The receive buffer of {whose} has {bytes} bytes."));
+        }
+    }
     let rate = |case: Case| Some((case, findings.metric(RATE, &case.labels())?.value));
     let rates: Vec<(Case, f64)> = cases(study.setup).into_iter().filter_map(rate).collect();
     let table = pivot(
@@ -73,7 +78,7 @@ fn part(share: f64) -> String {
 /// What sets the rate of a case, in words.
 fn limit(study: &Study<'_>, case: Case) -> Option<String> {
     let sum = Counts::sum(&Counts::by_launch(study, case, Offered::Full));
-    let dropped = sum.dropped.unwrap_or(0.0);
+    let dropped = sum.dropped.unwrap_or(0.0).min(sum.lost());
     let parts = [
         (dropped / sum.sent, "the receiver, whose full buffer drops"),
         ((sum.lost() - dropped) / sum.sent, "the path, which loses"),

@@ -80,7 +80,7 @@ fn run(rig: &mut Rig<'_>, partner: &mut Partner, case: Case) -> Result<(), Probl
             arrives = rate_of(case, &sent, &arrived)?;
             rig.record("rate", case.labels(), Unit::BytesPerSecond, vec![arrives])?;
             rig.remark(
-                if direction == Direction::Receive { "receive_buffer" } else { "buffer_of_other" },
+                if direction == Direction::Receive { "receive_buffer" } else { "receive_buffer_there" },
                 &arrived.buffer,
             );
         }
