@@ -35,11 +35,11 @@ const BETWEEN_LOOKS: u64 = 1024;
 /// A flow takes at most this much longer than it was ordered.
 const GRACE: Duration = Duration::from_secs(2);
 /// No datagram for this long after the end of a flow: no more come.
-const QUIET: Duration = Duration::from_millis(100);
+const QUIET: Duration = Duration::from_millis(40);
 /// The same within a machine, where nothing is on its way.
 const QUIET_WITHIN: Duration = Duration::from_millis(10);
-/// A sender that is later than this (nanoseconds) does not make up for it: a burst would fill queues.
-const LATE: i64 = 100_000;
+/// A sender that is later than this (nanoseconds), and than two datagrams, does not make up for it: a burst would fill queues.
+const LATE: f64 = 100_000.0;
 /// A sender sleeps until this many nanoseconds before the next datagram is due, and then looks at the clock.
 const AWAKE: i64 = 200_000;
 
@@ -113,7 +113,7 @@ impl Pace {
     /// Waits until the next datagram is due; the time then.
     fn wait(&mut self) -> i64 {
         let mut now = monotonic_raw();
-        if now as f64 > self.next + LATE as f64 {
+        if now as f64 > self.next + LATE.max(2.0 * self.between) {
             self.next = now as f64;
         }
         while (now as f64) < self.next {

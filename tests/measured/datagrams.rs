@@ -181,8 +181,8 @@ fn a_narrow_link_loses_what_it_cannot_carry_and_nothing_at_half_its_rate() {
                 let most = shaped * payload / counted(payload);
                 let full: Vec<&&Flow> =
                     of.iter().filter(|flow| flow.is("bytes", &bytes) && flow.is("offered", "full")).collect();
-                // In each flow of 0.2 s the bucket lets through its rate, its burst, and what waits in its queue at the end.
-                let lets = shaped * 0.2 * full.len() as f64 + 80_000.0 * full.len() as f64;
+                // In each flow of 0.15 s the bucket lets through its rate, its burst, and what waits in its queue at the end.
+                let lets = shaped * 0.15 * full.len() as f64 + 80_000.0 * full.len() as f64;
                 let sent = full.iter().map(|flow| flow.sent).sum::<u64>() as f64 * counted(payload);
                 let at_full = [&labels[..], &[("offered", "full"), ("to", "socket")]].concat();
                 let share = published(&result, "network.datagrams.delivered", &at_full);

@@ -24,7 +24,7 @@ const SMALLEST: usize = 64;
 /// Packets of one direction that are carried before the other has its turn.
 const TURN: usize = 64;
 /// A packet that waits for the next one waits no longer.
-const LONGEST_WAIT: Duration = Duration::from_millis(50);
+const LONGEST_WAIT: Duration = Duration::from_millis(20);
 
 /// What happens to every so many-th datagram of a direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

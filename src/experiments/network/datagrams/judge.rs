@@ -12,6 +12,9 @@ const ABOVE_THE_LINK: f64 = 1.01;
 /// How far more may arrive than was sent in the same half of the time: what waited in queues.
 const ABOVE_SENT: f64 = 1.1;
 
+/// How far the rate of a paced sender may be from the one that is its label.
+const PACE: f64 = 0.1;
+
 /// Half of the interval of a share that is well known.
 const KNOWN: f64 = 0.05;
 
@@ -24,6 +27,8 @@ rules! {
     LINK_OF_DATAGRAMS: "G29" Hard "`network.datagrams.rate`", "the payload is at most {} times what the link can carry",
         plain(ABOVE_THE_LINK);
     SENT: "G29" Contaminates "`network.datagrams.rate`", "the rate is at most {} times what was sent in that half", plain(ABOVE_SENT);
+    PACED: "G29" Contaminates "`network.datagrams.delivered`",
+        "a paced sender offers its share of the rate that arrives, within {}", share(PACE);
     BY_RECEIVER: "receiver" Remark "`network.datagrams.rate`",
         "the full receive buffer dropped at most {} of the datagrams, so it does not set the rate", share(DROPS);
     ONCE: "G29" Remark "`network.datagrams.in_order`", "no datagram arrived twice";
@@ -90,6 +95,8 @@ fn counted(all: &[Counts]) -> Gate {
 
 fn publish_delivered(study: &Study<'_>, findings: &mut Findings, case: Case, offered: Offered) {
     let all = Counts::by_launch(study, case, offered);
+    let mut gates = vec![counted(&all)];
+    gates.extend(paced(study, case, offered));
     for end in case.ends() {
         let labels = case.offered(offered).with("to", end);
         let arrived = |found: &Counts| match *end {
@@ -100,8 +107,17 @@ fn publish_delivered(study: &Study<'_>, findings: &mut Findings, case: Case, off
             findings.cannot(DELIVERED, labels, "the kernel of the receiver does not count what its sockets drop");
             continue;
         };
-        publish_share(study, findings, DELIVERED, labels, &parts, [counted(&all)]);
+        publish_share(study, findings, DELIVERED, labels, &parts, &gates);
     }
+}
+
+/// A sender that waits for its CPU offers less than it should.
+fn paced(study: &Study<'_>, case: Case, offered: Offered) -> Option<Gate> {
+    let Offered::Share(_, share) = offered else { return None };
+    let rate = median(&study.values("rate", &case.labels()))?;
+    let found = median(&study.values("offered", &case.offered(offered)))? / rate;
+    let found = Number::share(found).named("the sender offers {} of the rate that arrives");
+    Some(Gate::near(&PACED, found, share, PACE))
 }
 
 fn publish_order(study: &Study<'_>, findings: &mut Findings, case: Case) {
@@ -113,21 +129,21 @@ fn publish_order(study: &Study<'_>, findings: &mut Findings, case: Case) {
     let parts: Vec<(f64, f64)> = all.iter().map(|found| (found.received - found.reordered, found.received)).collect();
     let repeated = Counts::sum(&all).repeated;
     let once = Gate::holds(&ONCE, repeated <= 0.0, format!("{repeated} datagrams arrived again"));
-    publish_share(study, findings, IN_ORDER, case.labels(), &parts, [counted(&all), once]);
+    publish_share(study, findings, IN_ORDER, case.labels(), &parts, &[counted(&all), once]);
 }
 
-fn publish_share<const COUNT: usize>(
+fn publish_share(
     study: &Study<'_>,
     findings: &mut Findings,
     metric: &str,
     labels: Labels,
     parts: &[(f64, f64)],
-    own: [Gate; COUNT],
+    own: &[Gate],
 ) {
     let Some(estimate) = Estimate::of_counts(parts, "datagrams of all launches") else { return };
     let half = (estimate.interval[1] - estimate.interval[0]) / 2.0;
     let known = Number::share(half).named("half of the interval is {} of all datagrams");
     let mut gates = vec![gates::enough_launches(&estimate), Gate::at_most(&SHARE_KNOWN, known, KNOWN)];
     gates.extend(others(study).map(gates::of_others));
-    findings.publish(study, Figure::own(metric, labels, &estimate).higher_is_better().gates(gates).gates(own));
+    findings.publish(study, Figure::own(metric, labels, &estimate).higher_is_better().gates(gates).gates(own.to_vec()));
 }

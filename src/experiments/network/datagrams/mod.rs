@@ -9,7 +9,7 @@
 //! The receiver counts each number once. On the **loopback**, the other side is a process on another CPU. On the **remote** path it is
 //! the peer, in both directions. There are three flows of each size, one after the other:
 //!
-//! - **offered=full**: as fast as the sender can, for 60 ms on the loopback and 200 ms to a peer. The **rate** is the payload that
+//! - **offered=full**: as fast as the sender can, for 60 ms on the loopback and 150 ms to a peer. The **rate** is the payload that
 //!   arrives in the second half, over the time between its first and last datagram. In the first half, queues fill and
 //!   shapers use up their burst.
 //! - **offered=0.9** and **offered=0.5**: the sender is paced to this share of the rate that arrived, for half as long. A short burst
@@ -42,7 +42,7 @@
 //!   narrow link behind it loses datagrams.
 //! - **Offload.** iperf3 and other programs can hand many datagrams to the kernel at a time (UDP_SEGMENT, sendmmsg). They show
 //!   higher rates.
-//! - **Bursts.** Clouds and shapers let bursts of seconds through. A flow of 200 ms may see no limit.
+//! - **Bursts.** Clouds and shapers let bursts of seconds through. A flow of 150 ms may see no limit.
 //! - **Several queues.** Interfaces with several queues keep the order of one flow, not that of several.
 //! - A low rate has few datagrams, so the interval of its loss is wide.
 //!
@@ -80,7 +80,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             .in_summary_where(|labels| labels.get("to") == Some("program") && labels.get("offered") != Some("0.5")),
         Publication::state(IN_ORDER, Unit::One, "share of the arrived datagrams that arrives in order"),
     ],
-    seconds: |setup| super::seconds(setup, 3.2, 0.4),
+    seconds: |setup| super::seconds(setup, 1.9, 0.35),
     time_out: 60.0,
     predict: predict::predict,
     measure: measure::measure,
@@ -109,7 +109,7 @@ const AROUND: f64 = 38.0;
 /// Milliseconds of a flow at the full rate. A paced flow has half of them.
 const LOOPBACK_MILLISECONDS: u32 = 60;
 
-const REMOTE_MILLISECONDS: u32 = 200;
+const REMOTE_MILLISECONDS: u32 = 150;
 
 /// Rates that are offered. The full rate comes first, because the others are shares of what arrives then.
 const OFFERED: [Offered; 3] = [Offered::Full, Offered::Share("0.9", 0.9), Offered::Share("0.5", 0.5)];
