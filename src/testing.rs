@@ -135,7 +135,9 @@ pub mod peer {
         pub use crate::peer::plausible::flow;
     }
     pub mod protocol {
-        pub use crate::peer::protocol::{Direction, FlowOrder, MAGIC, MOST_SIZES, PeerRequest, Reply, VERSION};
+        pub use crate::peer::protocol::{
+            DatagramOrder, Direction, FlowOrder, MAGIC, MOST_SIZES, PeerRequest, Reply, VERSION,
+        };
     }
     pub mod session {
         pub use crate::peer::session::{Membership, SessionContext, serve};

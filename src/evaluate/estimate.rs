@@ -11,6 +11,7 @@ use crate::statistics::change::{Steadiness, steady_state};
 use crate::statistics::interval::quantile_interval;
 use crate::statistics::location::{FEWEST_LAUNCHES, launch_estimates};
 use crate::statistics::modes::modes;
+use crate::statistics::proportion::proportion_interval;
 use crate::statistics::resampling::resamplings;
 use crate::statistics::summary;
 
@@ -333,6 +334,22 @@ impl Estimate {
         estimator.clone_into(&mut estimate.estimator);
         estimate.typical = None;
         Some(estimate)
+    }
+
+    /// A share of a whole, from the part and the whole that each launch counted: all parts over all wholes.
+    pub fn of_counts(counts: &[(f64, f64)], estimator: &str) -> Option<Estimate> {
+        let interval = proportion_interval(counts, LEVEL)?;
+        let (part, whole) = counts.iter().fold((0.0, 0.0), |sum, found| (sum.0 + found.0, sum.1 + found.1));
+        let shares: Vec<f64> = counts.iter().filter(|count| count.1 > 0.0).map(|count| count.0 / count.1).collect();
+        Some(Estimate {
+            value: part / whole,
+            interval: [interval.low, interval.high],
+            level: interval.level,
+            quantiles: None,
+            modes: None,
+            over_launches: None,
+            ..Self::over_launches(&shares, Unit::One, estimator)?
+        })
     }
 
     /// The same figure in another unit.

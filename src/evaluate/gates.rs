@@ -117,12 +117,15 @@ pub fn of_shots(study: &Study<'_>, estimate: &Estimate, others: Option<f64>) -> 
         Number::plain(account.migrated as f64).named("{} shots migrated to another CPU"),
         0.0,
     ));
-    if let Some(others) = others {
-        let share = Number::share(others).named("other programs had the CPU for {} of the time");
-        gates.push(Gate::at_most(&OTHERS_BESIDE_SHOTS, share, TAKEN_SHARE));
-    }
+    gates.extend(others.map(of_others));
     gates.push(of_clock(&evidence));
     gates
+}
+
+/// G16 for what is not made of batches: other tasks had the CPU for this share of the time.
+pub fn of_others(share: f64) -> Gate {
+    let share = Number::share(share).named("other programs had the CPU for {} of the time");
+    Gate::at_most(&OTHERS_BESIDE_SHOTS, share, TAKEN_SHARE)
 }
 
 fn backwards(account: &Account, of: &str) -> Gate {

@@ -63,6 +63,7 @@ pub const TABLE: &[&Experiment] = &[
     &memory::shared_line::EXPERIMENT,
     &network::round_trip::EXPERIMENT,
     &network::bandwidth::EXPERIMENT,
+    &network::datagrams::EXPERIMENT,
     &network::connection::EXPERIMENT,
     &file::cache_size::EXPERIMENT,
     &file::read::EXPERIMENT,

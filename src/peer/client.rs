@@ -15,13 +15,16 @@ use crate::sys::process::{self, Forked};
 
 use super::authentication::Secret;
 use super::channel::{Channel, Silence};
-use super::data::{self, STALLED};
+use super::data::{self, STALLED, Token};
+use super::datagrams;
 use super::flow::{self, Bounds, Streams};
 use super::handshake;
 use super::limits::{MOST_RESIDENCES, PROVING};
 use super::nfs::FileLocation;
 use super::plausible;
-use super::protocol::{Direction, Echoed, Exported, FlowOrder, Flowed, PeerRequest, Reply};
+use super::protocol::{
+    DatagramOrder, DatagramsArrived, DatagramsSent, Direction, Echoed, Exported, FlowOrder, Flowed, PeerRequest, Reply,
+};
 use super::session::{self, SessionContext};
 
 /// An answer that takes longer than this does not come any more.
@@ -277,6 +280,77 @@ impl Partner {
         }
     }
 
+    /// Runs a flow of datagrams; what its sender and its receiver saw. The port of the order is chosen here.
+    pub fn datagrams(&mut self, order: &DatagramOrder) -> Result<(DatagramsSent, DatagramsArrived), Problem> {
+        let cannot = |error: io::Error| Problem::new(format!("cannot exchange datagrams: {error}"));
+        let began = Instant::now();
+        let any: IpAddr = if order.ipv6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+        let socket = datagrams::bind(any).map_err(cannot)?;
+        let order = DatagramOrder { port: data::port(&socket).map_err(cannot)?, ..*order };
+        let (port, token, rate) = match self.ask(&PeerRequest::Datagrams(order), PATIENCE)? {
+            Reply::Datagrams { port, token, rate } => (port, data::token_of(&token), rate),
+            other => return Err(unexpected(&other)),
+        };
+        self.announced(&[port])?;
+        let token = token.ok_or_else(|| Problem::new("the peer sent an invalid token"))?;
+        socket.connect(&SocketAddr::new(self.address(order.ipv6), port).into()).map_err(cannot)?;
+        let (sent, arrived) = if order.direction == Direction::Receive {
+            self.receive_datagrams(&socket, &token, &order)?
+        } else {
+            datagrams::greet_until(&socket, &token, || self.channel.is_waiting());
+            self.ready()?;
+            let sent = datagrams::send(&socket, &token, &datagrams::limited(&order, rate), u64::MAX);
+            // The receiver waits for this, whatever came of the sending.
+            self.channel.send(&PeerRequest::Still {}, STALLED)?;
+            match self.hear(PATIENCE)? {
+                Reply::Arrived(arrived) => (sent.map_err(cannot)?, arrived),
+                other => return Err(unexpected(&other)),
+            }
+        };
+        if self.child.is_none() {
+            plausible::datagrams(&order, &sent, &arrived, began.elapsed())?;
+        }
+        Ok((sent, arrived))
+    }
+
+    fn ready(&mut self) -> Result<(), Problem> {
+        match self.hear(PATIENCE)? {
+            Reply::Ready {} => Ok(()),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Receives from the start on, as the first datagrams can overtake the word that they come.
+    fn receive_datagrams(
+        &mut self,
+        socket: &Socket,
+        token: &Token,
+        order: &DatagramOrder,
+    ) -> Result<(DatagramsSent, DatagramsArrived), Problem> {
+        let (mut is_ready, mut outcome) = (false, None);
+        let arrived = datagrams::receive(socket, token, order, |arrivals| {
+            if !is_ready && arrivals.is_empty() {
+                datagrams::greet(socket, token);
+            }
+            if !self.channel.is_waiting() {
+                return Ok(false);
+            }
+            outcome = match self.hear(PATIENCE) {
+                Ok(Reply::Ready {}) if !is_ready => {
+                    is_ready = true;
+                    return Ok(false);
+                }
+                other => Some(other),
+            };
+            Ok(true)
+        });
+        let sent = match outcome.unwrap_or_else(|| self.hear(PATIENCE))? {
+            Reply::Sent(sent) => sent,
+            other => return Err(unexpected(&other)),
+        };
+        Ok((sent, arrived.map_err(|error| Problem::new(format!("cannot receive datagrams: {error}")))?))
+    }
+
     /// Runs a flow; gives what this side and the other one saw, and how long it took from the order to the report.
     pub fn flow(&mut self, order: &FlowOrder) -> Result<(Flowed, Flowed, Duration), Problem> {
         let cannot = |error: io::Error| Problem::new(format!("cannot open a stream: {error}"));
@@ -293,10 +367,7 @@ impl Partner {
         if order.direction != Direction::Send {
             streams.receiving = open().map_err(cannot)?;
         }
-        match self.hear(PATIENCE)? {
-            Reply::Ready {} => {}
-            other => return Err(unexpected(&other)),
-        }
+        self.ready()?;
         let own = flow::run(streams, order, Bounds { bytes: u64::MAX, rate: None }).map_err(cannot)?;
         match self.hear(PATIENCE)? {
             Reply::Flowed(theirs) => Ok((own, theirs, began.elapsed())),

@@ -25,6 +25,7 @@ pub mod authentication;
 pub mod channel;
 pub mod client;
 pub mod data;
+pub mod datagrams;
 pub mod echoing;
 pub mod export;
 pub mod flow;

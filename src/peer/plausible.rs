@@ -9,7 +9,9 @@ use std::time::Duration;
 use crate::results::problem::Problem;
 
 use super::limits::MOST_RESIDENCES;
-use super::protocol::{Direction, Echoed, FlowOrder, Flowed, MOST_SERVICES};
+use super::protocol::{
+    DatagramOrder, DatagramsArrived, DatagramsSent, Direction, Echoed, FlowOrder, Flowed, MOST_SERVICES,
+};
 
 /// Two clocks that are right differ by less than this share; a report may be longer than the own span by as much.
 const CLOCKS_DIFFER: f64 = 0.01;
@@ -18,6 +20,11 @@ const SLACK: Duration = Duration::from_millis(1);
 const GRAIN: Duration = Duration::from_millis(20);
 /// The least share of an ordered flow that its windows span. An honest peer may wake up late for the first of them.
 const SHORTEST: f64 = 0.95;
+/// A side that counts datagrams of the second half has seen half of the time. With hardly a loss, the arrivals span what the sending does,
+/// except where a receiver began to read late.
+const SECOND_HALF: f64 = 0.5 * SHORTEST;
+const HARDLY_LOST: f64 = 0.01;
+const BEGAN_LATE: f64 = 0.75;
 /// Most counters of the kernel that a peer reports, and the longest name of one.
 const MOST_COUNTERS: usize = 64;
 const LONGEST_NAME: usize = 40;
@@ -135,6 +142,40 @@ pub fn flow(order: &FlowOrder, theirs: &Flowed, lasted: Duration) -> Result<(), 
     })
 }
 
+/// What the other side says of datagrams, within the span from their order to its report. A rate comes from the second half of the
+/// time, so that half may be neither too long nor too short.
+pub fn datagrams(
+    order: &DatagramOrder,
+    sent: &DatagramsSent,
+    arrived: &DatagramsArrived,
+    lasted: Duration,
+) -> Result<(), Problem> {
+    let most = longest(lasted);
+    for span in [sent.span, sent.late_span, arrived.span, arrived.late_span] {
+        within("a flow of datagrams", span as f64, most)?;
+    }
+    if arrived.received > sent.sent || arrived.highest.is_some_and(|highest| u64::from(highest) >= sent.sent) {
+        return Err(refused("more datagrams arrived than were sent"));
+    }
+    if sent.late > sent.sent || arrived.late > arrived.received || arrived.reordered > arrived.received {
+        return Err(refused("more datagrams in a part of the time than in all of it"));
+    }
+    let ordered = f64::from(order.milliseconds) * 1e6;
+    let (theirs, late) =
+        if order.direction == Direction::Receive { (sent.span, sent.late) } else { (arrived.span, arrived.late) };
+    let reached = (arrived.received + arrived.dropped.unwrap_or(0)) as f64;
+    let all = order.direction == Direction::Send && reached >= (1.0 - HARDLY_LOST) * sent.sent as f64;
+    let least = if all { BEGAN_LATE * sent.span as f64 } else { SECOND_HALF * ordered };
+    if late > 0 && (theirs as f64) < least {
+        return Err(refused(&format!(
+            "datagrams over {:.1} ms, although they were sent for {} ms, so their rate would be too high",
+            theirs as f64 / 1e6,
+            order.milliseconds
+        )));
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::protocol::Sender;
@@ -194,6 +235,40 @@ mod tests {
         refuse(Flowed { senders: vec![Sender { busy: u64::MAX, ..Sender::default() }], ..honest() });
         let both = flow(&order(Direction::Receive), &honest(), LASTED);
         assert!(both.unwrap_err().what.contains("nothing was sent there"), "a rate of its own making");
+    }
+
+    #[test]
+    fn datagrams_that_do_not_fit_into_the_own_span_are_refused() {
+        let order =
+            DatagramOrder { ipv6: false, direction: Direction::Send, bytes: 64, rate: 0, milliseconds: 2_500, port: 9 };
+        let span = 2_500_000_000;
+        let sent = DatagramsSent { sent: 1_000, refused: 0, span, late: 500, late_span: span / 2 };
+        let honest = DatagramsArrived {
+            received: 999,
+            reordered: 4,
+            highest: Some(999),
+            span,
+            late: 500,
+            late_span: span / 2,
+            ..DatagramsArrived::default()
+        };
+        let judge = |arrived: DatagramsArrived| datagrams(&order, &sent, &arrived, LASTED);
+        judge(honest).unwrap();
+        // A path that lost the first third.
+        judge(DatagramsArrived { received: 667, span: span / 3 * 2, ..honest }).unwrap();
+        for wrong in [
+            DatagramsArrived { span: span / 10, late_span: span / 20, ..honest },
+            DatagramsArrived { span: span / 10 * 6, late_span: span / 10 * 3, ..honest },
+            DatagramsArrived { received: 667, span: span / 10 * 4, late_span: span / 5, ..honest },
+            DatagramsArrived { span: 10 * span, ..honest },
+            DatagramsArrived { late_span: -1, ..honest },
+            DatagramsArrived { received: 1_001, ..honest },
+            DatagramsArrived { highest: Some(1_000), ..honest },
+            DatagramsArrived { late: 1_000, ..honest },
+            DatagramsArrived { reordered: 1_000, ..honest },
+        ] {
+            assert!(judge(wrong).is_err(), "{wrong:?}");
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::machine::{Machine, Storage};
 use crate::results::mesh::MeshLink;
 
 /// Version of the protocol: sides of different versions refuse each other by name.
-pub const VERSION: u16 = 3;
+pub const VERSION: u16 = 4;
 
 /// First bytes of both sides.
 pub const MAGIC: [u8; 8] = *b"sysdyno\n";
@@ -27,6 +27,17 @@ pub const LONGEST_FLOW: u32 = 120_000;
 pub const MOST_WINDOWS: u32 = 10_000;
 /// Most connections of one request.
 pub const MOST_CONNECTIONS: u32 = 4096;
+
+/// Bytes of a datagram of a flow: at least its token and its number, at most what IPv4 carries.
+pub const DATAGRAMS: std::ops::RangeInclusive<u16> = 20..=65_507;
+/// Longest flow of datagrams in milliseconds.
+pub const LONGEST_DATAGRAMS: u32 = 2_000;
+/// Highest number of datagrams per second that is asked for.
+pub const MOST_DATAGRAM_RATE: u32 = 100_000_000;
+/// Most datagrams of a flow.
+pub const MOST_DATAGRAMS: u32 = 1 << 24;
+/// Most bytes of a flow of datagrams.
+pub const MOST_DATAGRAM_BYTES: u64 = 1 << 30;
 
 /// Smallest and largest file that is exported, in bytes.
 pub const EXPORTS: std::ops::RangeInclusive<u64> = 1 << 20..=256 << 20;
@@ -70,6 +81,24 @@ pub struct FlowOrder {
     pub milliseconds: u32,
     /// Length of a window at the receiver, in milliseconds.
     pub window: u32,
+}
+
+/// A flow of datagrams to be counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DatagramOrder {
+    /// Over IPv6.
+    pub ipv6: bool,
+    /// Which way: one of both.
+    pub direction: Direction,
+    /// Payload of a datagram.
+    pub bytes: u16,
+    /// Datagrams that are offered per second; 0 is as many as the sender can.
+    pub rate: u32,
+    /// How long the sender sends.
+    pub milliseconds: u32,
+    /// UDP port of the client.
+    pub port: u16,
 }
 
 /// Longest reason, in letters.
@@ -150,6 +179,8 @@ pub enum PeerRequest {
     },
     /// Send, receive, or both.
     Flow(FlowOrder),
+    /// Send or receive datagrams, once one of the client has come from its port. What the client says next ends the receiving.
+    Datagrams(DatagramOrder),
     /// Write a file and serve it over NFS.
     Export {
         /// Over IPv6.
@@ -216,6 +247,16 @@ impl PeerRequest {
                 let windows = order.milliseconds / order.window;
                 within("windows", u64::from(windows), 1, u64::from(MOST_WINDOWS))
             }
+            PeerRequest::Datagrams(order) => {
+                if order.direction == Direction::Both {
+                    return Err("datagrams in both directions at once".to_owned());
+                }
+                let bytes = (u64::from(*DATAGRAMS.start()), u64::from(*DATAGRAMS.end()));
+                within("datagram", u64::from(order.bytes), bytes.0, bytes.1)?;
+                within("rate", u64::from(order.rate), 0, u64::from(MOST_DATAGRAM_RATE))?;
+                within("duration", u64::from(order.milliseconds), 1, u64::from(LONGEST_DATAGRAMS))?;
+                within("UDP port", u64::from(order.port), 1, 65_535)
+            }
         }
     }
 }
@@ -250,6 +291,44 @@ pub struct Flowed {
     pub span: i64,
     /// What TCP says of each stream that this side sent on.
     pub senders: Vec<Sender>,
+}
+
+/// What the sender of datagrams saw. The second half of the time counts for the rate.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DatagramsSent {
+    /// Datagrams that the kernel took.
+    pub sent: u64,
+    /// Datagrams that it refused, for lack of room in a queue of this machine.
+    pub refused: u64,
+    /// Nanoseconds from the first to the last.
+    pub span: i64,
+    /// Datagrams of the second half, and its nanoseconds.
+    pub late: u64,
+    pub late_span: i64,
+}
+
+/// What their receiver saw.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DatagramsArrived {
+    /// Datagrams, each counted once.
+    pub received: u64,
+    /// Datagrams that came again.
+    pub repeated: u64,
+    /// Datagrams that came after one with a higher number (RFC 4737).
+    pub reordered: u64,
+    /// Datagrams that belong to no number of this flow.
+    pub foreign: u64,
+    /// Datagrams that the kernel dropped because the receive buffer was full; none where it does not count them.
+    pub dropped: Option<u64>,
+    /// Bytes of the receive buffer.
+    pub buffer: u64,
+    /// The highest number, from 0; none where nothing came.
+    pub highest: Option<u32>,
+    /// Nanoseconds from the first to the last.
+    pub span: i64,
+    /// Datagrams after half of the ordered time, and the nanoseconds in which they came.
+    pub late: u64,
+    pub late_span: i64,
 }
 
 /// What limited a sender, from TCP_INFO.
@@ -306,7 +385,16 @@ pub enum Reply {
         /// Token, as hexadecimal digits.
         token: String,
     },
-    /// All streams of a flow are there: begin.
+    /// A port for datagrams.
+    Datagrams {
+        /// UDP port.
+        port: u16,
+        /// Token that each datagram begins with, as hexadecimal digits.
+        token: String,
+        /// Most bytes per second that this side takes; none is as fast as it goes.
+        rate: Option<u64>,
+    },
+    /// All streams of a flow are there, or the first datagram: begin.
     Ready {},
     /// Echo services have ended.
     Echoed {
@@ -331,6 +419,10 @@ pub enum Reply {
     },
     /// A flow has ended.
     Flowed(Flowed),
+    /// All datagrams are sent.
+    Sent(DatagramsSent),
+    /// No more datagrams come.
+    Arrived(DatagramsArrived),
     /// A file is served.
     Exporting {
         /// Port of NFS and of its mount service.
@@ -374,6 +466,10 @@ mod tests {
         FlowOrder { ipv6: false, direction: Direction::Send, streams: 1, message: 1024, milliseconds: 100, window: 10 }
     }
 
+    fn datagrams() -> DatagramOrder {
+        DatagramOrder { ipv6: true, direction: Direction::Receive, bytes: 64, rate: 0, milliseconds: 100, port: 9 }
+    }
+
     fn pair(streams: u8) -> PeerRequest {
         PeerRequest::Pair(PairOrder { to: SocketAddr::from(([10, 0, 0, 1], 4000)), streams })
     }
@@ -392,6 +488,8 @@ mod tests {
             PeerRequest::Echo { ipv6: false, tcp: vec![1, LONGEST_MESSAGE], udp: Some(9), unix: true },
             PeerRequest::Accept { ipv6: true, connections: MOST_CONNECTIONS },
             PeerRequest::Flow(flow()),
+            PeerRequest::Datagrams(datagrams()),
+            PeerRequest::Datagrams(DatagramOrder { bytes: 65_507, rate: MOST_DATAGRAM_RATE, ..datagrams() }),
             PeerRequest::Export { ipv6: false, bytes: 16 << 20 },
             pair(MOST_STREAMS),
             PeerRequest::End { refused: Some("two tasks are rank 1".to_owned()) },
@@ -415,13 +513,25 @@ mod tests {
             PeerRequest::Flow(FlowOrder { window: 0, ..flow() }),
             PeerRequest::Flow(FlowOrder { window: 101, ..flow() }),
             PeerRequest::Flow(FlowOrder { milliseconds: 100_000, window: 1, ..flow() }),
+            PeerRequest::Datagrams(DatagramOrder { direction: Direction::Both, ..datagrams() }),
+            PeerRequest::Datagrams(DatagramOrder { bytes: 19, ..datagrams() }),
+            PeerRequest::Datagrams(DatagramOrder { bytes: 65_508, ..datagrams() }),
+            PeerRequest::Datagrams(DatagramOrder { rate: MOST_DATAGRAM_RATE + 1, ..datagrams() }),
+            PeerRequest::Datagrams(DatagramOrder { milliseconds: 0, ..datagrams() }),
+            PeerRequest::Datagrams(DatagramOrder { milliseconds: LONGEST_DATAGRAMS + 1, ..datagrams() }),
+            PeerRequest::Datagrams(DatagramOrder { port: 0, ..datagrams() }),
         ];
         assert!(bad.iter().all(|request| request.check().is_err()));
     }
 
     #[test]
     fn requests_survive_the_wire_and_strangers_do_not() {
-        for request in [PeerRequest::Flow(flow()), pair(1), PeerRequest::End { refused: None }] {
+        for request in [
+            PeerRequest::Flow(flow()),
+            PeerRequest::Datagrams(datagrams()),
+            pair(1),
+            PeerRequest::End { refused: None },
+        ] {
             let text = serde_json::to_string(&request).unwrap();
             assert_eq!(serde_json::from_str::<PeerRequest>(&text).unwrap(), request);
         }
@@ -430,6 +540,7 @@ mod tests {
             "{\"ask\":\"read_file\",\"path\":\"/etc/passwd\"}",
             "{\"ask\":\"describe\",\"more\":1}",
             "{\"ask\":\"accept\",\"ipv6\":false,\"connections\":-1}",
+            "{\"ask\":\"datagrams\",\"ipv6\":false,\"direction\":\"send\",\"bytes\":64,\"rate\":0,\"milliseconds\":9}",
             "{\"ask\":\"accept\",\"ipv6\":false,\"connections\":99999999999999999999}",
         ] {
             assert!(serde_json::from_str::<PeerRequest>(strange).is_err(), "{strange}");

@@ -18,12 +18,15 @@ use super::accepting;
 use super::authentication::Secret;
 use super::channel::{Channel, Silence};
 use super::data::{self, OPENING, STALLED, Token};
+use super::datagrams;
 use super::echoing::{Manner, Services};
 use super::export::Export;
 use super::export::answers::NAME;
 use super::flow::{self, Bounds, Streams};
 use super::limits::{Pretence, SessionLimits};
-use super::protocol::{Direction, FlowOrder, Joining, MOST_SERVICES, PairOrder, PairResult, PeerRequest, Reply, brief};
+use super::protocol::{
+    DatagramOrder, Direction, FlowOrder, Joining, MOST_SERVICES, PairOrder, PairResult, PeerRequest, Reply, brief,
+};
 
 /// Longest wait of a member that measures until it looks whether its client still is there, in milliseconds.
 const LOOK: u16 = 250;
@@ -120,6 +123,7 @@ impl Session {
             PeerRequest::EndEcho {} => Ok(Some(self.end())),
             PeerRequest::Accept { ipv6, connections } => self.accept(channel, ipv6, connections),
             PeerRequest::Flow(order) => self.flow(channel, &order),
+            PeerRequest::Datagrams(order) => self.datagrams(channel, &order),
             PeerRequest::Export { ipv6, bytes } => self.export(ipv6, bytes),
             PeerRequest::Forget { ahead } => {
                 Ok(Some(Reply::Forgotten { resident: self.export.as_ref().ok_or_else(no_export)?.forget(ahead)? }))
@@ -249,6 +253,29 @@ impl Session {
         let bounds = Bounds { bytes: self.setting.limits.bytes, rate: self.setting.limits.rate };
         Ok(Some(Reply::Flowed(self.setting.pretence.told(flow::run(streams, order, bounds)?))))
     }
+
+    /// Nothing is sent, and nothing is counted, until the client's port has shown the token.
+    fn datagrams(&mut self, channel: &mut Channel, order: &DatagramOrder) -> RequestResult {
+        let (own, client) = self.addresses(order.ipv6)?;
+        let socket = datagrams::bind(own)?;
+        socket.connect(&SocketAddr::new(client, order.port).into())?;
+        let (port, token) = (data::port(&socket)?, data::token()?);
+        let SessionLimits { bytes, rate, .. } = self.setting.limits;
+        channel.send(&Reply::Datagrams { port, token: data::token_text(&token), rate }, STALLED)?;
+        if !datagrams::greeted(&socket, &token)? {
+            return Err(io::Error::other("no datagram of the client arrived, as where a firewall drops UDP").into());
+        }
+        channel.send(&Reply::Ready {}, STALLED)?;
+        let pretence = self.setting.pretence;
+        if order.direction == Direction::Receive {
+            let mut sent = datagrams::send(&socket, &token, &datagrams::limited(order, rate), bytes)?;
+            (sent.span, sent.late_span) = (pretence.shown(sent.span), pretence.shown(sent.late_span));
+            return Ok(Some(Reply::Sent(sent)));
+        }
+        let mut arrived = datagrams::receive(&socket, &token, order, |_| Ok(channel.is_waiting()))?;
+        (arrived.span, arrived.late_span) = (pretence.shown(arrived.span), pretence.shown(arrived.late_span));
+        Ok(Some(Reply::Arrived(arrived)))
+    }
 }
 
 fn no_export() -> io::Error {
@@ -302,4 +329,86 @@ fn admit(listener: &socket2::Socket, client: IpAddr, token: &Token, order: &Flow
         }
     }
     Ok(streams)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, UdpSocket};
+    use std::thread::JoinHandle;
+
+    use super::*;
+
+    const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+    /// A session in a thread, and a client's channel to it.
+    fn session(limits: SessionLimits) -> (Channel, JoinHandle<Result<Option<String>, Silence>>) {
+        let (client, mut own) = Channel::pair().unwrap();
+        let setting = SessionContext { addresses: vec![(HERE, HERE)], limits, ..SessionContext::default() };
+        (client, std::thread::spawn(move || serve(&mut own, setting)))
+    }
+
+    /// Asks for datagrams to a socket: the peer's port, and the token.
+    fn ask(client: &mut Channel, socket: &UdpSocket, bytes: u16) -> (SocketAddr, Token) {
+        let port = socket.local_addr().unwrap().port();
+        let order =
+            DatagramOrder { ipv6: false, direction: Direction::Receive, bytes, rate: 0, milliseconds: 20, port };
+        client.send(&PeerRequest::Datagrams(order), STALLED).unwrap();
+        match client.receive::<Reply>(STALLED).unwrap() {
+            Reply::Datagrams { port, token, .. } => (SocketAddr::new(HERE, port), data::token_of(&token).unwrap()),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn greeting(token: Token) -> Vec<u8> {
+        [&token[..], &u32::MAX.to_ne_bytes()].concat()
+    }
+
+    #[test]
+    fn a_port_that_has_not_shown_the_token_gets_no_datagram() {
+        let (mut client, served) = session(SessionLimits::default());
+        let victim = UdpSocket::bind((HERE, 0)).unwrap();
+        let (peer, token) = ask(&mut client, &victim, 64);
+        // The right token from another port, and a wrong one from the right port.
+        UdpSocket::bind((HERE, 0)).unwrap().send_to(&greeting(token), peer).unwrap();
+        victim.send_to(&greeting([0; 16]), peer).unwrap();
+        victim.send_to(&token, peer).unwrap();
+        let answer = client.receive::<Reply>(OPENING).unwrap();
+        assert!(matches!(answer, Reply::Cannot { .. }), "{answer:?}");
+        victim.set_nonblocking(true).unwrap();
+        assert!(victim.recv(&mut [0; 64]).is_err(), "nothing was sent to it");
+        drop(client);
+        assert!(served.join().unwrap().is_err_and(|silence| matches!(silence, Silence::Closed)));
+    }
+
+    #[test]
+    fn datagrams_go_to_the_port_that_has_shown_the_token_within_the_grant() {
+        let limits = SessionLimits { bytes: 6_400, rate: Some(64_000_000), ..SessionLimits::default() };
+        let (mut client, _served) = session(limits);
+        let receiver = UdpSocket::bind((HERE, 0)).unwrap();
+        let (peer, token) = ask(&mut client, &receiver, 64);
+        receiver.send_to(&greeting(token), peer).unwrap();
+        assert!(matches!(client.receive::<Reply>(OPENING).unwrap(), Reply::Ready {}));
+        let Reply::Sent(sent) = client.receive::<Reply>(OPENING).unwrap() else { panic!("another answer") };
+        assert_eq!(sent.sent, 100, "6400 bytes are 100 datagrams");
+        receiver.set_nonblocking(true).unwrap();
+        let mut buffer = [0; 65];
+        let all: Vec<usize> = std::iter::from_fn(|| receiver.recv(&mut buffer).ok()).collect();
+        assert_eq!(all, [64; 100]);
+    }
+
+    #[test]
+    fn an_order_beyond_the_bounds_opens_no_port() {
+        let (mut client, _served) = session(SessionLimits::default());
+        let order = DatagramOrder {
+            ipv6: false,
+            direction: Direction::Receive,
+            bytes: 64,
+            rate: 0,
+            milliseconds: 2_001,
+            port: 9,
+        };
+        client.send(&PeerRequest::Datagrams(order), STALLED).unwrap();
+        let answer = client.receive::<Reply>(STALLED).unwrap();
+        assert!(matches!(&answer, Reply::Cannot { reason } if reason.contains("duration of 2001")), "{answer:?}");
+    }
 }

@@ -13,6 +13,7 @@
 //! | [`summary`] | what one sample looks like: quantiles, means, spread |
 //! | [`distribution`] | tails and quantiles of the normal, Student and binomial distributions |
 //! | [`interval`] | how far an estimate can be trusted, by order statistics |
+//! | [`proportion`] | how far a proportion can be trusted, where its parts come in clusters |
 //! | [`location`] | one estimate for each launch |
 //! | [`fit`] | lines through points, least squares and robust |
 //! | [`step`] | a line with a step at a known place, fitted over launches |
@@ -42,6 +43,7 @@ pub mod location;
 pub mod modes;
 pub mod monotone;
 pub mod outlier;
+pub mod proportion;
 pub mod resampling;
 pub mod segmentation;
 pub mod signed_rank;

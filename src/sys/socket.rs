@@ -143,6 +143,31 @@ pub fn limit_rate(socket: BorrowedFd<'_>, bytes_per_second: u64) -> io::Result<(
     set(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &bytes_per_second.to_ne_bytes())
 }
 
+/// Has the kernel send datagrams of a socket in one packet each, and give an error for each that it refuses.
+pub fn send_whole(socket: BorrowedFd<'_>, ipv6: bool) -> io::Result<()> {
+    let (level, whole, errors, always) = if ipv6 {
+        (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_RECVERR, libc::IPV6_PMTUDISC_DO)
+    } else {
+        (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_RECVERR, libc::IP_PMTUDISC_DO)
+    };
+    set(socket, level, whole, &always.to_ne_bytes())?;
+    set(socket, level, errors, &1_i32.to_ne_bytes())
+}
+
+/// Datagrams that the kernel has dropped because the receive buffer of a socket was full; none where it does not count them.
+pub fn dropped_at_receiver(socket: BorrowedFd<'_>) -> Option<u64> {
+    /// `SO_MEMINFO` of `asm-generic/socket.h`, and the position `SK_MEMINFO_DROPS` of `linux/sock_diag.h`.
+    const MEMORY: i32 = 55;
+    const DROPS: usize = 8;
+    let mut words = [0_u32; DROPS + 1];
+    let mut length = size_of_val(&words) as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes into the words, which have that many.
+    let answer = unsafe {
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, MEMORY, words.as_mut_ptr().cast(), &raw mut length)
+    };
+    (answer == 0 && length as usize == size_of_val(&words)).then(|| u64::from(words[DROPS]))
+}
+
 /// Binds a socket to an address and leaves the port to connect(2), which may take one that another destination has in use.
 pub fn bind_address_alone(socket: &Socket, address: IpAddr) -> io::Result<()> {
     set(socket.as_fd(), libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, &1_i32.to_ne_bytes())?;
@@ -249,7 +274,7 @@ pub fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
 
 #[cfg(test)]
 mod tests {
-    use std::net::{TcpListener, TcpStream};
+    use std::net::{TcpListener, TcpStream, UdpSocket};
 
     use super::*;
 
@@ -260,6 +285,22 @@ mod tests {
         let before = open();
         assert!((0..50).all(|_| Operation::work(&operations)));
         assert!(open() < before + 25);
+    }
+
+    #[test]
+    fn a_full_receive_buffer_drops_datagrams_and_counts_them() {
+        let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+        sender.connect(receiver.local_addr().unwrap()).unwrap();
+        send_whole(sender.as_fd(), false).unwrap();
+        let Some(before) = dropped_at_receiver(receiver.as_fd()) else { return };
+        for _ in 0..2_000 {
+            sender.send(&[7; 1_400]).unwrap();
+        }
+        receiver.set_nonblocking(true).unwrap();
+        let arrived = (0..2_000).filter(|_| receiver.recv(&mut [0; 2_000]).is_ok()).count() as u64;
+        let dropped = dropped_at_receiver(receiver.as_fd()).unwrap() - before;
+        assert!(dropped > 0 && arrived + dropped == 2_000, "{arrived} arrived, {dropped} dropped");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 use sysdyno::testing::peer::channel::{Channel, LONGEST_REPLY, LONGEST_REQUEST, Side, Silence};
 use sysdyno::testing::peer::limits::SessionLimits;
-use sysdyno::testing::peer::protocol::{self, PeerRequest, Reply};
+use sysdyno::testing::peer::protocol::{self, Direction, PeerRequest, Reply};
 use sysdyno::testing::peer::session::{self, Membership, SessionContext};
 
 use super::MOST_PLAYED;
@@ -185,6 +185,15 @@ fn is_bounded(request: &PeerRequest) -> bool {
                 && order.window > 0
                 && order.window <= order.milliseconds
                 && order.milliseconds / order.window <= 10_000
+        }
+        PeerRequest::Datagrams(order) => {
+            order.direction != Direction::Both
+                && order.bytes >= 20
+                && order.bytes <= 65_507
+                && order.rate <= 100_000_000
+                && order.milliseconds > 0
+                && order.milliseconds <= 2_000
+                && order.port > 0
         }
     }
 }

@@ -6,6 +6,7 @@
 
 mod course;
 mod cpu;
+mod datagrams;
 mod documents;
 mod file;
 mod file_cache;

@@ -410,7 +410,7 @@ fn both_ends_are_in_the_log_and_the_secret_is_not() {
     namespaces.join();
     // Over IPv6; the others go over IPv4.
     let peer = namespaces.peer_at(FAR6, &[]);
-    let (output, directory) = run(&namespaces, &peer, &["network", "--quick", "--time", "12s", "--seed", "3"]);
+    let (output, directory) = run(&namespaces, &peer, &["network", "--quick", "--time", "14s", "--seed", "3"]);
     assert!(output.status.success(), "{}", told(&output));
     let place = directory.path().join("run");
     let log = crate::support::runs::log_text(&place);

@@ -5,6 +5,7 @@
 pub mod cluster;
 pub mod disk;
 pub mod driver;
+pub mod faults;
 pub mod filter;
 pub mod fuse;
 pub mod namespaces;

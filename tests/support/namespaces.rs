@@ -18,6 +18,7 @@ use nix::sched::{CloneFlags, setns};
 
 use sysdyno::testing::sys::affinity;
 
+use super::faults::{Fault, FaultyPath};
 use super::runs::{PROGRAM, in_the_foreground, state};
 use super::tap::Headers;
 
@@ -78,12 +79,45 @@ impl Namespaces {
 
     /// Joins them by a relay that holds every packet for a time, each way.
     pub fn relay(&self, delay: Duration) -> Relay {
-        let (near, far) = (tunnel(&self.near), tunnel(&self.far));
+        let [near, far] = self.tunnels();
+        Relay::start(near, far, delay)
+    }
+
+    /// Joins them by a path that treats some datagrams badly.
+    pub fn faulty(&self, fault: Fault) -> FaultyPath {
+        let [near, far] = self.tunnels();
+        FaultyPath::start(near, far, fault)
+    }
+
+    fn tunnels(&self) -> [File; 2] {
+        let tunnels = [tunnel(&self.near), tunnel(&self.far)];
         for (name, address) in [(&self.near, NEAR), (&self.far, FAR)] {
             must(&["ip", "-n", name, "address", "add", &format!("{address}/24"), "dev", "t0"]);
             must(&["ip", "-n", name, "link", "set", "t0", "up"]);
         }
-        Relay::start(near, far, delay)
+        tunnels
+    }
+
+    /// Joins them by virtual pairs to a bridge in a third namespace, which lets no more than a rate through to each of them, and drops
+    /// the rest. What a sender sends does not wait for the bridge, as on a path with a narrow link behind the first one.
+    pub fn join_by_narrow_bridge(&self, megabits: u32) -> Bridge {
+        let between = self.near.replace("near", "between");
+        must(&["ip", "netns", "add", &between]);
+        let bridge = Bridge { between };
+        let between = &bridge.between;
+        must(&["ip", "-n", between, "link", "add", "b0", "type", "bridge"]);
+        must(&["ip", "-n", between, "link", "set", "b0", "up"]);
+        for (name, port, address) in [(&self.near, NEAR_PORT, NEAR), (&self.far, FAR_PORT, FAR)] {
+            must(&["ip", "-n", name, "link", "add", "v0", "type", "veth", "peer", "name", port, "netns", between]);
+            must(&["ip", "-n", name, "address", "add", &format!("{address}/24"), "dev", "v0"]);
+            must(&["ip", "-n", between, "link", "set", port, "master", "b0"]);
+            must(&["ip", "-n", between, "link", "set", port, "up"]);
+            must(&["ip", "-n", name, "link", "set", "v0", "up"]);
+            let words = ["tc", "-n", between, "qdisc", "replace", "dev", port, "root", "tbf", "rate"];
+            let rate = [&format!("{megabits}mbit"), "burst", "20000", "limit", "60000"];
+            must(&[&words[..], &rate[..]].concat());
+        }
+        bridge
     }
 
     /// A command inside a namespace, in a process group of its own.
@@ -118,6 +152,32 @@ impl Drop for Namespaces {
         for name in [&self.near, &self.far] {
             let _ = Command::new("ip").args(["netns", "delete", name]).status();
         }
+    }
+}
+
+/// Ports of a bridge to the near and to the far side.
+const NEAR_PORT: &str = "n0";
+const FAR_PORT: &str = "f0";
+
+/// A bridge in its namespace, which is removed with this value.
+pub struct Bridge {
+    between: String,
+}
+
+impl Bridge {
+    /// Packets that it dropped on the way to the far side, and to the near one.
+    pub fn dropped(&self) -> [u64; 2] {
+        [FAR_PORT, NEAR_PORT].map(|port| {
+            let text = must(&["tc", "-n", &self.between, "-s", "-j", "qdisc", "show", "dev", port]);
+            let found: serde_json::Value = serde_json::from_str(&text).unwrap();
+            found.as_array().unwrap().iter().find(|queue| queue["kind"] == "tbf").unwrap()["drops"].as_u64().unwrap()
+        })
+    }
+}
+
+impl Drop for Bridge {
+    fn drop(&mut self) {
+        let _ = Command::new("ip").args(["netns", "delete", &self.between]).status();
     }
 }
 

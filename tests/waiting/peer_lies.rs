@@ -14,7 +14,7 @@ use sysdyno::testing::peer::authentication::Secret;
 use sysdyno::testing::peer::client::Partner;
 use sysdyno::testing::peer::nfs::Reader;
 use sysdyno::testing::peer::plausible;
-use sysdyno::testing::peer::protocol::{Direction, FlowOrder};
+use sysdyno::testing::peer::protocol::{DatagramOrder, Direction, FlowOrder};
 use sysdyno::testing::results::problem::Problem;
 
 /// A peer on the loopback that holds every echo, and whose clock shows so many percent of the time.
@@ -46,6 +46,16 @@ fn a_flow_has_to_fit_into_the_time_that_it_took() {
         plausible::flow(&order, &theirs, lasted)
     };
     judged(ask, &["10", "1000", "-100", "80"]);
+}
+
+#[test]
+fn datagrams_have_to_fit_into_the_time_that_they_took() {
+    let order =
+        DatagramOrder { ipv6: false, direction: Direction::Send, bytes: 64, rate: 2_000, milliseconds: 300, port: 0 };
+    judged(|partner| partner.datagrams(&order).map(|_| ()), &["10", "1000", "-100", "60"]);
+    // What the peer sends is counted here. A clock that shows too long a time is refused there too.
+    let order = DatagramOrder { direction: Direction::Receive, ..order };
+    judged(|partner| partner.datagrams(&order).map(|_| ()), &["10", "1000", "-100"]);
 }
 
 #[test]

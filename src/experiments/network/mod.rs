@@ -1,10 +1,11 @@
 //! The network chapter: round trips, flows and connections, on the loopback and to a peer.
 //!
-//! What the three experiments share: the other side, placements, quantiles of single shots, and the terms of predictions.
+//! What the experiments share: the other side, placements, quantiles of single shots, and the terms of predictions.
 
 pub mod bandwidth;
 pub mod connection;
 mod connections;
+pub mod datagrams;
 pub mod exchanges;
 pub mod round_trip;
 

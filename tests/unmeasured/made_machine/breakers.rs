@@ -282,7 +282,7 @@ fn described_for(experiment: &str) -> Log {
     let kin: &[&str] = match experiment {
         "memory.loaded_latency" => &["memory.latency"],
         "os.thread_creation" => &["os.process_creation"],
-        "network.bandwidth" | "network.connection" => &["network.round_trip"],
+        "network.bandwidth" | "network.connection" | "network.datagrams" => &["network.round_trip"],
         "file.contention" => &["file.read"],
         "file.remote_read" => &["network.round_trip", "network.bandwidth"],
         _ => &[],

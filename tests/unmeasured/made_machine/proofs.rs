@@ -28,6 +28,15 @@ const ON_REAL_MACHINES: &[(&str, &[&str])] = &[
         "network.bandwidth.rate",
         &["a_rate_is_found_to_half_a_percent", "a_link_of_half_the_rate_has_half_the_throughput"],
     ),
+    ("network.datagrams.rate", &["a_narrow_link_loses_what_it_cannot_carry_and_nothing_at_half_its_rate"]),
+    (
+        "network.datagrams.delivered",
+        &[
+            "losses_repetitions_and_swaps_are_those_that_the_path_made",
+            "a_narrow_link_loses_what_it_cannot_carry_and_nothing_at_half_its_rate",
+        ],
+    ),
+    ("network.datagrams.in_order", &["losses_repetitions_and_swaps_are_those_that_the_path_made"]),
     ("file.read.block_time", &["the_experiment_on_reads_finds_the_time_of_the_device"]),
     ("file.read.depth_rate", &["the_experiment_on_reads_finds_the_time_of_the_device"]),
     ("file.write.time", &["a_write_waits_for_its_sync_and_no_other_write_does"]),

@@ -143,6 +143,17 @@ const TRUTHS: &[(&str, Truth)] = &[
         Some(exchange(made, labels, &REMOTE)? - exchange(made, labels, &HERE)?)
     }),
     ("network.bandwidth.rate", |made, labels| made.listed("rate", labels, 0)),
+    ("network.datagrams.rate", |made, labels| made.listed("rate", labels, 0)),
+    ("network.datagrams.delivered", |made, labels| {
+        let [sent, _, received, _, _, dropped] = *made.list("count", &labels.without("to"))? else { return None };
+        Some(if labels.get("to")? == "socket" { received + dropped } else { received } / sent)
+    }),
+    ("network.datagrams.in_order", |made, labels| {
+        let of = |offered: &str| made.list("count", &labels.clone().with("offered", offered));
+        let flows = ["full", "0.9", "0.5"].map(of).into_iter().collect::<Option<Vec<&[f64]>>>()?;
+        let sum = |place: usize| flows.iter().map(|counts| counts[place]).sum::<f64>();
+        Some(1.0 - sum(4) / sum(2))
+    }),
     ("network.connection.time", |made, labels| made.middle("connection", labels)),
     ("network.connection.net", |made, labels| {
         Some(made.middle("connection", labels)? - middle_of(made.list("residence", labels)?))
