@@ -588,7 +588,8 @@ fn the_other_machine_is_described_in_its_own_table() {
         "version": "0.1.0", "machine": machine,
     });
     let with_peer = Document { peer: Some(serde_json::from_value(peer).unwrap()), ..alone.clone() };
-    let texts = [&alone, &with_peer].map(page_of);
+    let brief = |document| html::render(&content::brief(document, None, content::OtherPages::Beside));
+    let texts = [&alone, &with_peer].map(brief);
     let titles = texts.each_ref().map(|text| text.matches("The other machine").count());
     assert_eq!(titles, [0, 1]);
     let (_, table) = texts[1].split_once("The other machine").unwrap();
