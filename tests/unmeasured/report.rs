@@ -374,7 +374,7 @@ fn the_screen_says_what_a_mark_means_where_it_is() {
 
 #[test]
 fn the_numbers_of_a_verdict_add_up_to_the_headline_results() {
-    let documents = [real().clone(), golden("complete"), golden("failed_launch"), golden("skipped_step")];
+    let documents = vec![real().clone(), golden("complete"), golden("failed_launch"), golden("skipped_step")];
     for mut document in documents {
         let all = document.metrics().filter(|metric| metric.headline).count();
         // What a quick run settled, and the rest.

@@ -76,6 +76,9 @@ pub(super) fn of_order(order: Order) -> Labels {
     Labels::of([("order", order.name())])
 }
 
+/// The series of each launch, by its number.
+type ByLaunch<'a> = Vec<(u32, &'a Series)>;
+
 /// Publishes the slope and the knee of an order: the medians of those that each launch has. The fit to the medians over launches shows
 /// whether the times follow a level and a line.
 fn publish_growth(study: &Study<'_>, findings: &mut Findings, order: Order) {
@@ -83,7 +86,7 @@ fn publish_growth(study: &Study<'_>, findings: &mut Findings, order: Order) {
     let measured: Vec<_> = series.iter().filter(|(_, series)| !series.is_empty()).collect();
     let Some((_, last)) = measured.last().filter(|(processes, _)| *processes >= ENOUGH) else { return };
     let x: Vec<f64> = measured.iter().map(|(processes, _)| *processes as f64).collect();
-    let fit = |time: &dyn Fn(&[(u32, &Series)]) -> Option<f64>| {
+    let fit = |time: &dyn Fn(&ByLaunch<'_>) -> Option<f64>| {
         let y: Option<Vec<f64>> = measured.iter().map(|(_, series)| time(series)).collect();
         hinge(&x, &y?)
     };
@@ -91,7 +94,7 @@ fn publish_growth(study: &Study<'_>, findings: &mut Findings, order: Order) {
         fit(&|series| series.iter().find(|(other, _)| *other == number).and_then(|(_, found)| median(&found.values)))
     };
     let launches: Vec<Hinge> = last.iter().filter_map(|(number, _)| of_launch(*number)).collect();
-    let middle = |series: &[(u32, &Series)]| {
+    let middle = |series: &ByLaunch<'_>| {
         median(&series.iter().filter_map(|(_, found)| median(&found.values)).collect::<Vec<f64>>())
     };
     let Some(worst) = fit(&middle).map(|hinge| hinge.worst) else { return };
