@@ -437,7 +437,8 @@ fn nothing_is_written_beside_what_was_asked_for() {
 #[test]
 fn own_predictions_have_a_form_and_are_refused_before_anything_is_measured() {
     let blank = data(&["predict", "--blank"]);
-    for chapter in experiments::chapters() {
+    // A form asks for no cost of a device that few machines have.
+    for chapter in experiments::chapters().into_iter().filter(|chapter| *chapter != "gpu") {
         assert!(blank.contains(&format!("\n# ── {chapter} ─")), "{chapter} in {blank}");
     }
     let of_os = data(&["predict", "os", "--blank"]);

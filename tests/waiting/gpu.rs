@@ -101,10 +101,10 @@ fn a_run_that_is_killed_leaves_no_program_with_a_driver() {
     let driver = MadeDriver::compile();
     let _alone = measuring();
     let (calls, place) = (driver.place().join("calls"), driver.place().join("run"));
-    let mut command = sysdyno(&["run", "gpu.copy", "--no-progress", "-o", place.to_str().unwrap()]);
+    let mut command = sysdyno(&["run", "gpu.copy", "--quick", "--no-progress", "-o", place.to_str().unwrap()]);
     let variables = driver.variables(&[("CUDA_FAKE_LOG", calls.to_str().unwrap())]);
     let mut run = Leashed(command.envs(variables).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
-    wait_until("copies begin", Duration::from_mins(1), || {
+    wait_until("copies begin", Duration::from_mins(2), || {
         fs::read_to_string(&calls).is_ok_and(|text| text.contains("cuMemcpyHtoD_v2")).then_some(())
     });
     run.0.kill().unwrap();

@@ -66,7 +66,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     id: "network.datagrams",
     title: "UDP rate and loss",
     measures: "datagrams that arrive per second and the share that is lost, by size and offered rate",
-    words: &["udp", "loss"],
+    words: &["datagram", "loss"],
     method_version: 1,
     precision: Precision { target: 0.2, between: 0.1, busy: 0.2 },
     source: heading!("mod.rs"),
