@@ -44,6 +44,7 @@ static void wait_for(long long nanoseconds)
 }
 
 static FILE *calls;
+static int begun;
 
 /* What a call does first: an error, or 0. */
 static int enter(const char *call)
@@ -56,7 +57,10 @@ static int enter(const char *call)
         pause();
     if (is("CUDA_FAKE_DIES", call))
         raise(SIGSEGV);
-    return is("CUDA_FAKE_FAILS", call) ? (int)number("CUDA_FAKE_ERROR", 999) : 0;
+    if (is("CUDA_FAKE_FAILS", call))
+        return (int)number("CUDA_FAKE_ERROR", 999);
+    /* CUDA_ERROR_NOT_INITIALIZED, as of the real driver. */
+    return begun || strcmp(call, "cuDriverGetVersion") == 0 ? 0 : 3;
 }
 
 #define ENTER() do { int error = enter(__func__); if (error) return error; } while (0)
@@ -72,7 +76,8 @@ int cuInit(unsigned flags)
 {
     if (flags)
         return 1;
-    if (getenv("CUDA_FAKE_LOG"))
+    begun = 1;
+    if (!calls && getenv("CUDA_FAKE_LOG"))
         calls = fopen(getenv("CUDA_FAKE_LOG"), "a");
     ENTER();
     return 0;

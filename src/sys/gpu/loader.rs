@@ -195,6 +195,7 @@ impl Work {
     fn prepare(most_bytes: u64) -> Result<Work, Failure> {
         let (mut device, mut context, mut module) = (0, null_mut(), null_mut());
         let mut work = Work { function: null_mut(), counter: 0, launched: 0, device: 0, host: [null_mut(); 2], most_bytes };
+        call!(cuInit(0))?;
         call!(cuDeviceGet(&mut device, 0))?;
         call!(cuDevicePrimaryCtxRetain(&mut context, device))?;
         call!(cuCtxSetCurrent(context))?;
