@@ -348,7 +348,7 @@ mod tests {
         ] {
             assert!(!arrivals.take(&wrong, 0));
         }
-        assert!(!arrivals.take(&datagram(TOKENS[0], GREETING, 20), 0), "a greeting is no datagram of the flow");
+        assert!(!arrivals.take(&datagram(TOKENS[0], GREETING, 20), 0), "a greeting does not belong to the flow");
         assert_eq!(arrivals.counted, DatagramsArrived { foreign: 7, ..DatagramsArrived::default() });
         assert!(arrivals.is_empty());
     }

@@ -113,7 +113,7 @@ global_asm!(
     main = sym serve,
 );
 
-/// Why there is no result.
+/// Why the work has no result.
 enum Failure {
     /// A call of the driver failed: its place in the list, and the error.
     Refused(usize, c_int),

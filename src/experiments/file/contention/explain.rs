@@ -7,7 +7,7 @@ use super::{
 };
 use crate::experiments::prelude::*;
 use crate::results::ratio::in_brackets;
-use crate::results::wording::{count, factor};
+use crate::results::wording::factor;
 use crate::statistics::summary;
 
 pub(super) fn shown(value: f64) -> String {
@@ -100,11 +100,11 @@ pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
 fn say_growth(findings: &mut Findings) {
     let of = |metric| findings.metric(metric, &of_order(Order::Random)).cloned();
     if let (Some(slope), Some(knee)) = (of(PER_READER), of(KNEE)) {
-        findings.say(format!(
-            "Up to a number of {} a read takes as long as alone. Each further process adds {}.",
-            count(knee.value.round().max(1.0) as u64, "process", "processes"),
-            slope.shown()
-        ));
+        let alone = match knee.value.round() as u64 {
+            0 | 1 => String::new(),
+            served => format!("A read by one of {served} processes takes as long as alone. "),
+        };
+        findings.say(format!("{alone}Each further process adds {} to a read.", slope.shown()));
     }
 }
 

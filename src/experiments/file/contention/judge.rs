@@ -69,7 +69,7 @@ pub(super) fn curves(findings: &Findings) -> Vec<Curve> {
     curves
 }
 
-/// Fewest processes of the largest number. With fewer, most devices serve all at once, and there is no line.
+/// A fit needs a time of this many processes: most devices serve fewer at once, and no line is visible.
 const ENOUGH: usize = 64;
 
 pub(super) fn of_order(order: Order) -> Labels {
