@@ -30,7 +30,7 @@
 //!
 //! # Prediction
 //!
-//! Loopback: a system call, the protocol and a copy for each datagram. The sender does most of it, up to the queue of the receiver.
+//! Loopback: a system call, the protocol, a copy, and some cache lines between the CPUs for each datagram. The sender does most of it, up to the queue of the receiver.
 //! Remote: the lower of that rate and the link rate less 66 bytes of headers and gap for each datagram. Without a narrower link behind the
 //! first one, everything arrives. A narrower one lets its share through.
 //!
@@ -71,7 +71,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     precision: Precision { target: 0.2, between: 0.1, busy: 0.2 },
     source: heading!("mod.rs"),
     needs: &[LOOPBACK],
-    uses: &["os.system_call.time", "os.channel.time"],
+    uses: &["os.system_call.time", "os.cache_line_transfer.time", "os.channel.time"],
     rules: judge::RULES,
     constants: predict::CONSTANTS,
     publishes: &[

@@ -15,6 +15,9 @@ constants! {
     DATAGRAM_TAKEN = 700.0 in 200.0 ..= 3_000.0 "ns", "Linux net/ipv4/udp.c, udp_recvmsg: a queue, a lock, and the freeing of the buffer";
     /// Part of sending in sending and receiving a datagram.
     SENDING = 0.7 in 0.45 ..= 0.9 "times", "Linux net/ipv4/udp.c: the sender makes the buffer and brings it to the queue of the receiver";
+    /// Cache lines that move between the CPUs of the two sides for each datagram.
+    LINES_MOVED = 8.0 in 2.0 ..= 20.0 "lines",
+        "Linux net/ipv4/udp.c: the lock, the list and the counts of the queue, the buffer with its data, and the list that it is freed to";
     /// Datagrams that arrive where the rate is below the one that arrives at full rate.
     BELOW_RATE = 1.0 in 0.97 ..= 1.0 "times", "RFC 2544: below its throughput, a device forwards every frame";
     /// Datagrams in order on a path with one queue.
@@ -75,9 +78,11 @@ impl Rates {
         let part = SENDING.times(channel.value);
         let without = |time: f64, entry: f64| (time - entry).max(0.0);
         let entry = terms.entry.0;
-        let sending = (without(part.0, entry.0), without(part.1, entry.2), without(part.2, entry.1) * 1.5);
+        let moved = moved(by, case);
+        let with = |own: (f64, f64, f64)| (own.0 + moved.0, own.1 + moved.1, own.2 + moved.2);
+        let sending = with((without(part.0, entry.0), without(part.1, entry.2), without(part.2, entry.1) * 1.5));
         let rest = (channel.value - part.0, channel.value - part.2, channel.value - part.1);
-        let receiving = (without(rest.0, entry.0), without(rest.1, entry.2), without(rest.2, entry.1) * 1.5);
+        let receiving = with((without(rest.0, entry.0), without(rest.1, entry.2), without(rest.2, entry.1) * 1.5));
         let basis = Basis::metric(&format!("{} {}", channel.name, channel.labels));
         Rates { sending: rate(sending), receiving: rate(receiving), basis, links }
     }
@@ -110,6 +115,12 @@ impl Rates {
         let range = if end == "program" { (link, link * 0.5, of_link.2) } else { of_link };
         of.hardware("the last link over what the sender offers", range, Basis::machine("link rates in /sys/class/net"))
     }
+}
+
+/// Nanoseconds of the lines that a datagram moves between the CPUs of this machine. The channel of one task moves none.
+fn moved(by: &PredictionInput<'_>, case: Case) -> (f64, f64, f64) {
+    let line = by.known.iter().find(|metric| metric.name == "os.cache_line_transfer.time").filter(|_| !case.remote);
+    line.map_or((0.0, 0.0, 0.0), |line| LINES_MOVED.times(line.value))
 }
 
 /// Bytes per second of the links that datagrams cross first and last, where they have a stated rate.
