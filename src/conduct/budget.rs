@@ -1,16 +1,17 @@
 //! What a run launches next, and when it ends: a function of the goals that are left, the launches that each experiment had, the
 //! seconds of a launch, and the seconds that are left.
 //!
-//! A goal is a headline result that is not good yet, or the launches that an experiment lacks. Each takes a number of launches.
-//! 1. Of each experiment, the launches that reach most goals for each launch are planned, if time allows them. Disturbed results, which
-//!    may stay so, wait until no other goal can be reached.
-//! 2. Experiments whose planned launches reach most goals for each second come first, as long as all that is planned fits.
+//! A goal is a headline result that is not good yet, or the launches that an experiment lacks. Each takes a number of launches, and
+//! the costs that every reader asks for have more weight than others.
+//! 1. Of each experiment, the launches that gain most weight of goals for each launch are planned, if time allows them. Disturbed
+//!    results, which may stay so, wait until no other goal can be reached.
+//! 2. Experiments whose planned launches gain most for each second come first, as long as all that is planned fits.
 //! 3. A round has a launch of each in this order, and again, until its time is used. Then the figures are looked at again, so the
 //!    launches of an experiment are spread over the run.
 
 use crate::evaluate::gates;
 use crate::evaluate::others::TAKEN_SHARE;
-use crate::experiments::{self, Experiment, Nature};
+use crate::experiments::{self, Experiment, Nature, costs};
 use crate::plan::{self, Plan};
 use crate::results::document::{Grade, Metric, Section};
 use crate::results::gate_numbers::GateRelation;
@@ -23,6 +24,10 @@ use super::rounds::Rounds;
 
 /// Share of the headline figures that must be good before a run ends: of all, or of each experiment where a run does not end early.
 const GOOD_SHARE: f64 = 0.8;
+
+/// Weight of a cost that every reader asks for, over that of another headline result. With it, busy runs on the made machine and
+/// replayed ones have two of 28 such costs more, and as many good results. With twice the weight they have fewer good results.
+const COST_WEIGHT: f64 = 3.0;
 
 /// What is launched, or why nothing is.
 pub(super) enum Next {
@@ -49,6 +54,14 @@ pub(super) struct Means {
     pub(super) most: u32,
 }
 
+/// A result that is to be good, or launches that are lacking.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Goal {
+    /// Launches until it is reached. Infinite for a goal that launches do not reach.
+    launches: f64,
+    weight: f64,
+}
+
 /// An experiment that may be launched.
 #[derive(Clone)]
 pub(super) struct Candidate {
@@ -57,17 +70,17 @@ pub(super) struct Candidate {
     pub(super) had: u32,
     /// Seconds of the next launch.
     pub(super) seconds: f64,
-    /// Launches until each goal is reached, in rising order. Infinite for a goal that launches do not reach.
-    pub(super) goals: Vec<f64>,
-    /// The same for results that are disturbed, and may stay so.
-    pub(super) hopes: Vec<f64>,
+    /// The nearest first.
+    pub(super) goals: Vec<Goal>,
+    /// Results that are disturbed, and may stay so.
+    pub(super) hopes: Vec<Goal>,
 }
 
 /// Launches of an experiment that are planned together.
 struct Planned<'a> {
     candidate: &'a Candidate,
     launches: f64,
-    /// Goals that are reached for each second.
+    /// Weight of the goals that are reached, for each second.
     gain: f64,
     /// Launches of these in this round.
     given: f64,
@@ -79,28 +92,29 @@ impl Candidate {
         (means.left / self.seconds).floor().min(f64::from(means.most.saturating_sub(self.had)))
     }
 
-    fn planned(&self, launches: f64, goals: usize) -> Planned<'_> {
-        let gain = goals as f64 / (launches * self.seconds);
+    fn planned(&self, launches: f64, goals: &[Goal]) -> Planned<'_> {
+        let gain = goals.iter().map(|goal| goal.weight).sum::<f64>() / (launches * self.seconds);
         Planned { candidate: self, launches: launches.ceil(), gain, given: 0.0 }
     }
 
-    /// The launches that reach most goals for each of them.
-    fn best(&self, goals: &[f64], means: Means) -> Option<Planned<'_>> {
+    /// The launches that gain most for each of them.
+    fn best(&self, goals: &[Goal], means: Means) -> Option<Planned<'_>> {
         let possible = self.possible(means);
-        let reachable = goals.iter().enumerate().filter(|(_, launches)| launches.ceil() <= possible);
+        let reachable = goals.iter().enumerate().filter(|(_, goal)| goal.launches.ceil() <= possible);
         reachable
-            .map(|(place, launches)| self.planned(*launches, place + 1))
+            .map(|(place, goal)| self.planned(goal.launches, &goals[..=place]))
             .max_by(|one, other| one.gain.total_cmp(&other.gain))
     }
 
     /// As many launches as it had: an interval falls by 30 % where nothing else disturbs.
     fn doubled(&self, means: Means) -> Planned<'_> {
-        self.planned(f64::from(self.had.max(1)).min(self.possible(means)), self.goals.len() + self.hopes.len())
+        let all: Vec<Goal> = self.goals.iter().chain(&self.hopes).copied().collect();
+        self.planned(f64::from(self.had.max(1)).min(self.possible(means)), &all)
     }
 
     /// Seconds until its last goal.
     fn seconds_to_all(&self, means: Means) -> f64 {
-        let last = self.goals.iter().chain(&self.hopes).copied().fold(0.0, f64::max);
+        let last = self.goals.iter().chain(&self.hopes).map(|goal| goal.launches).fold(0.0, f64::max);
         last.ceil().min(f64::from(means.most.saturating_sub(self.had))) * self.seconds
     }
 }
@@ -168,14 +182,18 @@ pub(super) fn candidates(plan: &Plan, setup: &Setup, state: &Rounds, asked: &[As
         let open = figures.iter().copied().filter(|metric| !is_enough && is_open(metric));
         let (hoped, open): (Vec<&Metric>, Vec<&Metric>) =
             open.partition(|metric| metric.grade.has_foreign_part() && has_enough(metric));
-        let launches = |figures: Vec<&Metric>| -> Vec<f64> {
-            let of = |metric: &Metric| launches_to_goal(metric, had, experiment.precision.target, taken);
+        let goals_of = |figures: Vec<&Metric>| -> Vec<Goal> {
+            let of = |metric: &Metric| Goal {
+                launches: launches_to_goal(metric, had, experiment.precision.target, taken),
+                weight: costs::name_of(&metric.name, &metric.labels).map_or(1.0, |_| COST_WEIGHT),
+            };
             figures.into_iter().map(of).collect()
         };
-        let (mut goals, mut hopes) = (launches(open), launches(hoped));
-        goals.extend((lacks > 0).then(|| f64::from(lacks)));
-        goals.sort_by(f64::total_cmp);
-        hopes.sort_by(f64::total_cmp);
+        let (mut goals, mut hopes) = (goals_of(open), goals_of(hoped));
+        goals.extend((lacks > 0).then_some(Goal { launches: f64::from(lacks), weight: 1.0 }));
+        for goals in [&mut goals, &mut hopes] {
+            goals.sort_by(|one, other| one.launches.total_cmp(&other.launches));
+        }
         Candidate { experiment, had, seconds, goals, hopes }
     };
     plan.running.iter().copied().filter(|experiment| !state.given_up(experiment.id)).map(candidate).collect()
@@ -294,8 +312,14 @@ mod tests {
         Metric { interval95, within_run: Some(interval95), between_share: 0.0, launches, grade, ..Metric::example() }
     }
 
+    /// Goals after these launches.
+    fn alike(launches: &[f64]) -> Vec<Goal> {
+        launches.iter().map(|&launches| Goal { launches, weight: 1.0 }).collect()
+    }
+
     fn candidate(id: &str, had: u32, seconds: f64, goals: &[f64]) -> Candidate {
-        Candidate { experiment: experiments::find(id).unwrap(), had, seconds, goals: goals.to_vec(), hopes: Vec::new() }
+        let goals = alike(goals);
+        Candidate { experiment: experiments::find(id).unwrap(), had, seconds, goals, hopes: Vec::new() }
     }
 
     /// The launches of a round of 4 s, or why there is none.
@@ -328,6 +352,15 @@ mod tests {
     }
 
     #[test]
+    fn costs_that_readers_ask_for_come_before_as_many_others() {
+        let others = candidate("os.signal", 5, 0.5, &[2.0; 2]);
+        let mut costs = candidate("memory.latency", 5, 0.5, &[2.0]);
+        assert_eq!(launches(&[others.clone(), costs.clone()], 1.1), [("os.signal", 2)]);
+        costs.goals[0].weight = COST_WEIGHT;
+        assert_eq!(launches(&[others, costs], 1.1), [("memory.latency", 2)]);
+    }
+
+    #[test]
     fn launches_of_an_experiment_are_spread_until_the_round_is_full() {
         let [most, least] =
             [("cpu.loop", 4), ("os.signal", 3)].map(|(id, goals)| candidate(id, 2, 1.0, &vec![3.0; goals]));
@@ -355,7 +388,7 @@ mod tests {
 
     #[test]
     fn disturbed_results_wait_for_all_others() {
-        let hopes = Candidate { hopes: vec![2.0; 9], ..candidate("os.signal", 8, 0.1, &[]) };
+        let hopes = Candidate { hopes: alike(&[2.0; 9]), ..candidate("os.signal", 8, 0.1, &[]) };
         let lacks = candidate("file.read", 4, 2.0, &[1.0]);
         assert_eq!(launches(&[hopes.clone(), lacks], 60.0), [("file.read", 1)]);
         let far = candidate("cpu.loop", 8, 0.1, &[f64::INFINITY]);
@@ -428,7 +461,7 @@ mod tests {
         assert!((usual - 0.02).abs() < 1e-12, "{usual}");
     }
 
-    /// The goals of the loop and the reads with this many launches, where figures of the loop have these grades.
+    /// Launches until the goals of the loop and the reads after a number of launches, where figures of the loop have these grades.
     fn goals(profile: Profile, had: [u32; 2], grades: &[Grade]) -> Vec<Vec<f64>> {
         let machine = crate::machine::detect(std::path::Path::new("/proc/nonexistent"), std::path::Path::new("/"));
         let setup = Setup::of(machine, 0, vec![0], profile);
@@ -439,7 +472,7 @@ mod tests {
         let state = Rounds { launches, ..Rounds::default() };
         let metrics: Vec<Metric> = grades.iter().map(|grade| figure(had[0], 2.0, *grade)).collect();
         let found = candidates(&plan, &setup, &state, &[("cpu.loop", metrics.iter().collect())]);
-        found.into_iter().map(|one| one.goals).collect()
+        found.iter().map(|one| one.goals.iter().map(|goal| goal.launches).collect()).collect()
     }
 
     #[test]

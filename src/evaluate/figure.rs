@@ -93,6 +93,11 @@ impl Figure {
         Figure::new(name, labels, Value::Own(estimate.clone()))
     }
 
+    /// Whether it is a rate whose batches are timed in core cycles. The clock of the core moves it.
+    pub(super) fn is_clocked(&self) -> bool {
+        matches!(&self.value, Value::Rate(cost, _) if cost.unit == Unit::Cycles)
+    }
+
     /// Adds gates of its operation.
     #[must_use]
     pub fn gates(mut self, own: impl IntoIterator<Item = Gate>) -> Self {

@@ -58,6 +58,7 @@ impl Findings {
     /// Publishes a figure, or refuses it: its gates decide.
     pub fn publish(&mut self, study: &Study<'_>, figure: Figure) {
         let Some((estimate, mut gates, precision)) = figure.judged(study) else { return };
+        let is_clocked = figure.is_clocked();
         let Figure { name, labels, gross, at_least, .. } = figure;
         // Cycles and the time that is shown for them are costs alike.
         let better = figure.better.unwrap_or(estimate.unit.better());
@@ -66,7 +67,7 @@ impl Findings {
         let published = estimate.clone().with_what_few_launches_show();
         let interval = in_time(study, &published).0.interval;
         // Cycles are what repeats from run to run. Times also move with the clock of the core.
-        let clock_share = if core.is_some() { study.clock_share } else { 0.0 };
+        let clock_share = if core.is_some() || is_clocked { study.clock_share } else { 0.0 };
         // What is predicted is where a pair of CPUs usually is.
         let is_usual = study.is_usual(&labels);
         let prediction = study.prediction(&name, &labels).filter(|_| is_usual).cloned();
@@ -293,13 +294,13 @@ fn against(shown: &Estimate, better: Better, prediction: Option<&Prediction>) ->
         return AgainstPrediction::None;
     };
     let lower_is_better = better == Better::Lower;
-    if shown.value < prediction.low {
+    if !prediction.says_something() {
+        AgainstPrediction::TooWide
+    } else if shown.value < prediction.low {
         if lower_is_better { AgainstPrediction::Faster } else { AgainstPrediction::Slower }
     } else if shown.value > prediction.high {
         if lower_is_better { AgainstPrediction::Slower } else { AgainstPrediction::Faster }
-    } else if prediction.says_something() {
-        AgainstPrediction::AsPredicted
     } else {
-        AgainstPrediction::TooWide
+        AgainstPrediction::AsPredicted
     }
 }

@@ -36,7 +36,7 @@ pub fn highlights(
 }
 
 /// The weightiest insight that a run already supports: its report would state it now, from good results alone. None while other
-/// results could change it.
+/// results could change it. A miss of a prediction leaves the report when it finds enough else.
 pub fn certain(document: &Document) -> Option<Highlight> {
     let mut sections = document.experiments.clone();
     for section in &mut sections {
@@ -44,7 +44,8 @@ pub fn certain(document: &Document) -> Option<Highlight> {
     }
     let stated = |found: &Highlight| document.highlights.iter().any(|highlight| highlight.text == found.text);
     let found = insights(&sections, &document.machine, document.run.cpu, &document.expectations);
-    found.into_iter().map(|(_, highlight)| highlight).find(stated)
+    let mut found = found.into_iter().map(|(_, highlight)| highlight);
+    found.find(|found| found.kind != HighlightKind::Surprise && stated(found))
 }
 
 fn highlight(kind: HighlightKind, text: String, section: &str) -> Highlight {

@@ -17,9 +17,8 @@ use super::quantity::{Better, Labels, Unit};
 use super::remote::Remote;
 pub use super::run::Run;
 use super::verdict::{Gate, Verdict};
-use super::wording::{self, count};
+use super::wording;
 use crate::machine::{Machine, quiet::Check};
-use crate::statistics::location::FEWEST_LAUNCHES;
 
 /// Version of the result format.
 pub const SCHEMA: &str = "sysdyno-result/1";
@@ -516,18 +515,6 @@ impl Metric {
     /// Half of the interval over the value.
     pub fn relative_half_width(&self) -> f64 {
         (self.interval95[1] - self.interval95[0]) / 2.0 / self.value.abs()
-    }
-
-    /// The verdict in words: trust where there is reason to doubt, then the comparison with the prediction.
-    pub fn verdict_text(&self) -> String {
-        let against = self.against_word();
-        match self.grade {
-            Grade::Good => against.to_owned(),
-            Grade::Unresolved if (self.launches as usize) < FEWEST_LAUNCHES => {
-                format!("UNRESOLVED ({}), {against}", count(u64::from(self.launches), "launch", "launches"))
-            }
-            doubted => format!("{}, {against}", doubted.word().to_uppercase()),
-        }
     }
 }
 

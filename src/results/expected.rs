@@ -57,7 +57,7 @@ impl Metric {
     pub fn fit(&self, [low, value, high]: [f64; 3], range: [f64; 2]) -> Fit {
         // A lower bound in the range, or below it, can be anywhere above.
         let is_open = self.at_least && value <= range[1];
-        let known = self.interval_level > 0.0 && !self.grade.has_foreign_part() && !is_open;
+        let known = self.has_level() && !self.grade.has_foreign_part() && !is_open;
         let overlaps = low <= range[1] && high >= range[0];
         if (range[0]..=range[1]).contains(&value) {
             if known { Fit::Within } else { Fit::Open }

@@ -127,7 +127,7 @@ impl Document {
         let share = percent(self.practice.shared_share.filter(|&share| share >= NEIGHBOURS)?);
         let sentence = format!("A neighbour used the same core during {share} of the batches.");
         let taxes = self.taxes();
-        let found = Disturbance::new(format!("other work on the same core ({share} of the time)"), sentence);
+        let found = Disturbance::new(format!("other work on the same core ({share} of the batches)"), sentence);
         if taxes.is_empty() {
             return Some(found);
         }

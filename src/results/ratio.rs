@@ -74,7 +74,7 @@ pub enum Order {
 
 impl Ratio {
     /// Of two results in one unit; none where the intervals do not support at least so much, or one of them is contaminated or
-    /// has no interval.
+    /// has no interval of about 95 %.
     pub fn of(large: &Metric, small: &Metric, at_least: f64) -> Option<Ratio> {
         let known = is_comparable(large, small);
         let times = |metric: &Metric| (metric.shown().value, metric.interval95);
@@ -114,8 +114,8 @@ impl Order {
 }
 
 fn is_comparable(one: &Metric, other: &Metric) -> bool {
-    let has_interval = |metric: &Metric| metric.interval_level > 0.0 && !metric.grade.has_foreign_part();
-    one.unit == other.unit && has_interval(one) && has_interval(other)
+    let is_known = |metric: &Metric| metric.has_level() && !metric.grade.has_foreign_part();
+    one.unit == other.unit && is_known(one) && is_known(other)
 }
 
 /// A result times a factor, such as the faults of all small pages of a huge one.

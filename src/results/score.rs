@@ -4,6 +4,7 @@ use super::document::{Document, Grade, Metric};
 use super::prediction::Prediction;
 use super::verdict::AgainstPrediction;
 use super::wording::{count, factor, percent};
+use crate::statistics::location::FEWEST_LAUNCHES;
 use crate::statistics::summary::median;
 
 /// Share of the figures that a range is meant to hold, as interval scores have it.
@@ -87,8 +88,8 @@ pub enum Standing {
 }
 
 impl Metric {
-    /// How it stands to its prediction. A result without an interval, or that was disturbed, is not judged. An unresolved result is
-    /// judged only if its whole interval is outside the range.
+    /// How it stands to its prediction. A result without an interval of about 95 %, or that was disturbed, is not judged. An unresolved
+    /// result is judged only if its whole interval is outside the range.
     pub fn standing(&self) -> Standing {
         let against = self.verdict.against_prediction;
         let prediction = self.prediction.as_ref().filter(|found| found.says_something());
@@ -96,7 +97,7 @@ impl Metric {
             return Standing::NotPredicted;
         };
         let overlaps = self.interval95[0] <= prediction.high && self.interval95[1] >= prediction.low;
-        let known = self.interval_level > 0.0 && !self.grade.has_foreign_part();
+        let known = self.has_level() && !self.grade.has_foreign_part();
         match against {
             _ if !known || self.grade == Grade::Unresolved && overlaps => Standing::Unresolved,
             AgainstPrediction::Faster => Standing::Faster,
@@ -104,6 +105,19 @@ impl Metric {
             AgainstPrediction::AsPredicted => Standing::Inside,
             AgainstPrediction::TooWide | AgainstPrediction::None => Standing::NotPredicted,
         }
+    }
+
+    /// The verdict in words: trust where there is reason to doubt, then the comparison with the prediction where it is decided.
+    pub fn verdict_text(&self) -> String {
+        let against = self.against_word();
+        let doubt = match self.grade {
+            Grade::Good => return against.to_owned(),
+            Grade::Unresolved if (self.launches as usize) < FEWEST_LAUNCHES => {
+                format!("UNRESOLVED ({})", count(u64::from(self.launches), "launch", "launches"))
+            }
+            doubted => doubted.word().to_uppercase(),
+        };
+        if self.standing() == Standing::Unresolved { doubt } else { format!("{doubt}, {against}") }
     }
 
     /// Whether it is outside the predicted range.
@@ -232,8 +246,10 @@ mod tests {
         assert_eq!(standing(Slower, Grade::Unresolved, [60.0, 90.0]), Standing::Unresolved);
         assert_eq!(standing(Slower, Grade::Unresolved, [60.1, 90.0]), Standing::Slower, "wholly outside");
         assert_eq!(standing(AsPredicted, Grade::Contaminated, [45.0, 55.0]), Standing::Unresolved);
-        let without = Metric { interval_level: 0.0, ..result(AsPredicted, Grade::Good, [50.0, 50.0]) };
-        assert_eq!(without.standing(), Standing::Unresolved);
+        for level in [0.0, 0.5, 0.875] {
+            let few = Metric { interval_level: level, ..result(Slower, Grade::Unresolved, [65.0, 70.0]) };
+            assert_eq!(few.standing(), Standing::Unresolved, "the interval of few launches covers {level}");
+        }
         assert_eq!(standing(AgainstPrediction::None, Grade::Good, [45.0, 55.0]), Standing::NotPredicted);
         let unpredicted = Metric { prediction: None, ..result(AsPredicted, Grade::Unresolved, [45.0, 55.0]) };
         assert_eq!(unpredicted.standing(), Standing::NotPredicted);

@@ -43,7 +43,7 @@ pub enum AgainstPrediction {
     /// Worse than the range.
     #[serde(rename = "slower")]
     Slower,
-    /// Inside a range so wide that it says nothing: it counts as not predicted.
+    /// The range is so wide that it says nothing: it counts as not predicted.
     #[serde(rename = "not predicted")]
     TooWide,
     /// Nothing was predicted.

@@ -122,27 +122,30 @@ fn loads_under_traffic_are_compared_at_one_distance() {
 fn no_point_of_a_curve_is_left_out_for_its_value() {
     // The sum alone takes as long as within the handoff, give or take what no launch resolves, and once far more.
     let sets = [0, 4 << 10, 16 << 10, 64 << 10, 256 << 10];
-    let launch = |index: usize| {
-        sets.iter()
-            .enumerate()
-            .flat_map(|(set, bytes)| {
-                let sum = 1e3 * set as f64;
-                let off = [0.0, -100.0, 100.0, -400.0, -9e3][set] + index as f64;
-                let ring = Labels::of([("processes", "2")]).with("working_set", bytes);
-                let alone = Labels::of([("processes", "1")]).with("working_set", bytes);
-                [batches("hop", ring, &[9e3 + sum + off; 8]), batches("own", alone, &[5e3 + sum; 8])]
-            })
-            .collect()
+    let section = |last: f64| {
+        let launch = |index: usize| {
+            sets.iter()
+                .enumerate()
+                .flat_map(|(set, bytes)| {
+                    let sum = 1e3 * set as f64;
+                    let off = [0.0, -100.0, 100.0, -400.0, last][set] + index as f64;
+                    let ring = Labels::of([("processes", "2")]).with("working_set", bytes);
+                    let alone = Labels::of([("processes", "1")]).with("working_set", bytes);
+                    [batches("hop", ring, &[9e3 + sum + off; 8]), batches("own", alone, &[5e3 + sum; 8])]
+                })
+                .collect()
+        };
+        let document = made("os.context_switch", (0..9).map(launch).collect());
+        let said = text(&document, "os.context_switch");
+        assert!(said.contains("3 points are below the switch without data"), "{said}");
+        let section = document.experiments.into_iter().find(|section| section.id == "os.context_switch").unwrap();
+        section.series.into_iter().find(|curve| curve.name == "os.context_switch.by_working_set")
     };
-    let document = made("os.context_switch", (0..9).map(launch).collect());
-    let section = document.experiments.iter().find(|section| section.id == "os.context_switch").unwrap();
-    let curve = section.series.iter().find(|curve| curve.name == "os.context_switch.by_working_set").unwrap();
+    let curve = section(-1900.0).unwrap();
     let costs: Vec<f64> = curve.points.iter().map(|point| point[1].round()).collect();
-    assert_eq!(costs[..4], [4004.0, 3904.0, 4104.0, 3604.0]);
-    // What is below the floor of a switch stands at it.
-    assert!(costs.len() == 5 && costs[4] > 0.0 && costs[4] < 1e3, "{costs:?}");
-    let said = text(&document, "os.context_switch");
-    assert!(said.contains("3 points are below the switch without data"), "{said}");
+    assert_eq!(costs, [4004.0, 3904.0, 4104.0, 3604.0, 2104.0]);
+    // Data cannot make a switch twice as fast.
+    assert!(section(-9e3).is_none() && section(-2100.0).is_none());
 }
 
 #[test]

@@ -340,8 +340,16 @@ fn compare_clocks(study: &Study<'_>, findings: &mut Findings, latency: f64) {
     findings.tabulate("Clocks: reported and measured", &["clock", "frequency", "source"], rows);
     if let (Some(counter), Some(core)) = (counter, core) {
         let moved = highest / lowest - 1.0;
-        let chains = findings.metrics.iter().filter(|metric| metric.name == "cpu.frequency.core_by_chain").count();
-        let agree = if chains == CHAINS.len() { ", and the three chains agree on the frequency" } else { "" };
+        let chains: Vec<f64> = findings
+            .metrics
+            .iter()
+            .filter(|metric| metric.name == "cpu.frequency.core_by_chain" && !metric.grade.has_foreign_part())
+            .map(|metric| metric.value)
+            .collect();
+        let agree =
+            chains.len() == CHAINS.len() && chains.iter().all(|chain| (chain / core.value - 1.0).abs() < CHAINS_AGREE);
+        let agree = if agree { ", and the three chains agree on the frequency" } else { "" };
+        let ratio = core.value / counter.value;
         let (core, counter) = (core.shown(), counter.shown());
         findings.say(format!(
             "Under load this core ran at {} and the counter ticked at {}, one tick per {} core cycles. A tool that \
@@ -349,7 +357,7 @@ fn compare_clocks(study: &Study<'_>, findings: &mut Findings, latency: f64) {
              section. A multiply takes {:.0} cycles, an addition one{agree}.",
             core,
             counter,
-            Shown::of(core.value / counter.value, Unit::One),
+            Shown::of(ratio, Unit::One),
             share(moved),
             latency,
         ));

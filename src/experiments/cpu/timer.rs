@@ -507,8 +507,8 @@ fn report_order(study: &Study<'_>, findings: &mut Findings) {
         "Every ordered method keeps the timed work between its two readings on this machine.".to_owned()
     } else {
         format!(
-            "Readings by {} are not ordered on this machine. The interval misses part of the chain, or contains work \
-             from outside, by more than {ORDER_TOLERANCE_CYCLES} cycles.",
+            "Readings by {} do not enclose the timed work. The interval misses part of the chain, or contains work from \
+             outside, by more than {ORDER_TOLERANCE_CYCLES} cycles.",
             broken.join(", ")
         )
     });
@@ -542,7 +542,7 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
             if alike {
                 " The clock source of this machine makes every call a system call.".to_owned()
             } else {
-                let block = " In a block of equal calls, as in the section on system calls, a call can cost less.";
+                let block = " The section on system calls has calls in ordinary work, where one can cost less.";
                 ratio_sentence(&real, &vdso) + block
             },
         ));

@@ -57,7 +57,9 @@ fn problem(why: &Why) -> Problem {
         }
         Why::NotBuilt => "build sysdyno with a linker for the GNU C library of this architecture",
         Why::NotStarted(_) => "allow programs in memory (sysctl vm.memfd_noexec=0), on a system with the GNU C library",
-        Why::NoLibrary(_) => "install the NVIDIA driver with libcuda.so.1, or name its directory in LD_LIBRARY_PATH",
+        Why::NoLibrary(_) => {
+            "if this machine has a GPU of NVIDIA, install its driver, or name the directory of libcuda.so.1 in LD_LIBRARY_PATH"
+        }
         Why::NoDevice => "look at CUDA_VISIBLE_DEVICES, and give the container a device",
         Why::Refused { .. } | Why::Silent(_) | Why::Ended(_) | Why::Wrong(_) => {
             "look at the output of `nvidia-smi`, and for NVRM in the messages of the kernel (dmesg)"

@@ -247,7 +247,7 @@ impl<'a> Found<'a> {
         });
         let (metric, beside, ratio) = slowed.max_by(|one, other| one.2.least.total_cmp(&other.2.least))?;
         let text = format!(
-            "A neighbour on the core slows programs down: {} takes {} with one and {} alone.",
+            "A neighbour on the core slows programs down, {} most: it takes {} with one and {} alone.",
             metric.phrase,
             Shown::measured(beside.value, beside.interval95, metric.unit),
             metric.shown()
@@ -289,7 +289,7 @@ impl<'a> Found<'a> {
         /// Neighbours that come and leave make no more than this.
         const LEAST: f64 = 0.05;
         let all = self.metrics.iter().filter(|metric| OWN_CPU.is(&metric.name, &metric.labels));
-        let known = all.filter(|metric| !metric.grade.has_foreign_part());
+        let known = all.filter(|metric| is_settled(metric));
         let metric = known.max_by(|one, other| one.value.total_cmp(&other.value))?;
         if metric.value < LEAST {
             return None;

@@ -121,7 +121,7 @@ pub(super) const ROWS: &[Insight] = &[
             Operand::Figure(1024.0, FigureName::of("memory.page_fault.first_touch pages=huge")),
         ],
         usual: 1.5,
-        text: "The first touch of 1 GiB takes {0} with 4 KiB pages and {1} with huge pages, {ratio} times less.",
+        text: "The first touch of 1 GiB takes about {0} with 4 KiB pages and {1} with huge pages, {ratio} times less.",
         why: &[
             Guest("Each page costs a fault, which in a guest can also need work of the hypervisor."),
             NoGuest("Each page costs a fault, and a huge page takes the place of many small ones."),

@@ -26,9 +26,9 @@
 //! # What could fool us
 //!
 //! - A container engine also prepares file systems and network devices, and starts helper programs. That takes tens to hundreds of
-//!   milliseconds. This is the part of the kernel. Under version 1 an engine joins a group of each controller, some ten in all.
+//!   milliseconds. This is the part of the kernel.
 //! - To join a control group, the kernel waits until no task of the system is in fork or exit. The first to join in a while waits
-//!   longer, for a grace period of RCU.
+//!   longer, for a grace period of RCU. Under version 1 of control groups, an engine joins a group of each controller, some ten in all.
 //! - The kernel removes a network namespace in the background, after its last process has ended. It takes the CPU for that, up to
 //!   some 20 ms later. Programs that make many in a row pay for it too.
 //! - A child after a pause finds colder caches. A plain child can take twice as long after 50 ms as in a row.

@@ -109,7 +109,7 @@ impl Operations {
             let mut prediction = Prediction::of(self.metric, self.labels(row, others), Unit::Nanoseconds);
             if row.entries > 0.0 {
                 let entries = times(entry, row.entries);
-                prediction = prediction.hardware("entering and leaving the kernel", entries, basis.clone());
+                prediction = prediction.hardware("kernel entries, each as long as getppid", entries, basis.clone());
             }
             if row.instructions > 0.0 {
                 let (work, pace) = kernel_work(by, row.instructions);

@@ -83,7 +83,7 @@ const PER_DESCRIPTOR: &str = "os.poll.per_descriptor";
 /// A call that asks each descriptor: label, name in sentences, and instructions for each descriptor, as in os.system_call.
 type Asking = (&'static str, &'static str, f64);
 const POLL: Asking = ("poll", "poll", 520.0);
-const AT_ONCE: Asking = ("poll_at_once", "poll that may not wait", 160.0);
+const AT_ONCE: Asking = ("poll_at_once", "poll that may not wait", 65.0);
 const SELECT: Asking = ("select", "select", 520.0);
 const EPOLL: &str = "epoll";
 /// Open files that all rows need together, with room for those of the launch.

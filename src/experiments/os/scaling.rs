@@ -290,6 +290,7 @@ fn figures(study: &Study<'_>, findings: &mut Findings) {
 }
 
 fn explain(study: &Study<'_>, findings: &mut Findings) {
+    let mut scaling = Vec::new();
     for operation in &OPERATIONS {
         let time = |tasks: Tasks| {
             let usual = study.by_distance(OPERATION, &labels(operation.what, tasks));
@@ -304,8 +305,12 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
         let Some((most, last)) = threads.last() else { continue };
         let flat = threads.iter().take_while(|(_, cost)| cost.value <= SCALES * alone.value).last();
         let up_to = match flat {
-            Some((up_to, _)) => format!(" Up to {up_to} threads, it is at most {SCALES} times as much."),
-            None => String::new(),
+            Some((up_to, _)) if up_to == most => {
+                scaling.push(label(TIME, "what", operation.what));
+                String::new()
+            }
+            Some((up_to, _)) => format!(" It scales to {up_to} threads."),
+            None => " It does not scale.".to_owned(),
         };
         let apart = processes.last().map(|(most, cost)| format!(", and each of {most} processes {}", cost.shown()));
         findings.say(format!(
@@ -314,6 +319,13 @@ fn explain(study: &Study<'_>, findings: &mut Findings) {
             alone.shown(),
             last.shown(),
             apart.unwrap_or_default(),
+        ));
+    }
+    if !scaling.is_empty() {
+        findings.say(format!(
+            "Work that scales costs each thread at most {SCALES} times what it costs one. To all threads that were measured, \
+             these scale: {}.",
+            scaling.join(", ")
         ));
     }
 }

@@ -22,7 +22,7 @@
 //!
 //! # What could fool us
 //!
-//! - The timer slack is most of a short sleep. Real-time tasks have none.
+//! - The timer slack (50 µs by default) is a large part of a short sleep. Real-time tasks have none.
 //! - A CPU that sleeps deeper wakes up later, so long sleeps end later. In a guest, the hypervisor wakes the CPU.
 //! - On a busy CPU the task may wait for its turn. A guest can wake faster there than on an idle CPU, which has left to the hypervisor.
 //! - Without high-resolution timers a sleep ends at the next tick.

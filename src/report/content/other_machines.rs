@@ -15,8 +15,8 @@ pub(super) fn part(document: &Document) -> Option<PagePart> {
     let mut part = PagePart::new("other-machines", "Costs of other machines", 2);
     part.say(
         "Each cost has up to three expectations, all written before the first sample. The run's own prediction follows from other results \
-         of this run. The usual range is that of machines of the nearest kind in the catalogue (`sysdyno machines`). It holds 95 % of \
-         such machines, and it is wide where few are known. The published range is that of the core design, or of x86-64 machines where it says so.",
+         of this run. The usual range is that of machines of the nearest kind in the catalogue (`sysdyno machines`). It is meant to hold \
+         95 % of such machines, and it is wide where few are known. The published range is that of the core design, or of x86-64 machines where it says so.",
     );
     let heads = ["cost", "measured", "own prediction", "usual", "of", "published", "source"];
     let mut table = Table::new("", &heads);

@@ -11,7 +11,7 @@ use crate::report::page::{Cell, PagePart, Piece, Span, Table};
 use crate::results::document::{Block, Metric, Outcome, Section, record};
 use crate::results::drawing_note::Scale;
 use crate::results::prediction::{Basis, Part, Prediction};
-use crate::results::score::Standings;
+use crate::results::score::{Standing, Standings};
 use crate::results::verdict::AgainstPrediction;
 use crate::results::wording::{Shown, count, duration, interval, quantity, rough, times};
 
@@ -119,6 +119,9 @@ fn prediction(part: &mut PagePart, section: &Section, text: Option<&String>) {
 pub(super) fn worked(metric: &Metric, found: &Prediction) -> Vec<Span> {
     let range = format!("{} … {}", Shown::of(found.low, found.unit), Shown::of(found.high, found.unit));
     let judged = match metric.verdict.against_prediction {
+        _ if metric.standing() == Standing::Unresolved => {
+            format!("The result is not resolved, so it is not compared with the range {range}.")
+        }
         AgainstPrediction::TooWide => {
             format!("The range {range} is wider than a factor of 4, so the prediction does not count.")
         }

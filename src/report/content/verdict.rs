@@ -4,6 +4,7 @@ use crate::results::document::{Document, Grade, HighlightKind, Metric, Outcome};
 use crate::results::expectation::Ground;
 use crate::results::expected::{Expected, Fit};
 use crate::results::score::{Standing, Standings};
+use crate::results::verdict::AgainstPrediction;
 use crate::results::wording::{count, factor};
 use crate::setup::Profile;
 
@@ -56,7 +57,7 @@ fn on_other_machines(document: &Document) -> String {
     text
 }
 
-/// The costs next to those of the machines that most of them are known of.
+/// The costs next to those of the machines that most of them are known of. The others are compared with machines that are less alike.
 fn usual(kind: &[Expected<'_>]) -> Option<String> {
     let of = |found: &Expected<'_>| (found.expectation.machines.clone(), found.expectation.basis.clone());
     let mut grounds: Vec<((String, String), usize)> = Vec::new();
@@ -67,15 +68,20 @@ fn usual(kind: &[Expected<'_>]) -> Option<String> {
         }
     }
     let ((machines, basis), _) = grounds.into_iter().max_by_key(|(_, times)| *times)?;
-    let within = kind.iter().filter(|found| found.fit == Fit::Within).count();
-    let share = within as f64 / kind.len() as f64;
+    let (alike, others): (Vec<_>, Vec<_>) = kind.iter().partition(|found| found.expectation.machines == machines);
+    let within = |of: &[&Expected<'_>]| of.iter().filter(|found| found.fit == Fit::Within).count();
+    let share = within(&alike) as f64 / alike.len() as f64;
     let word = match share {
         share if share >= USUAL => "Usual",
         share if share >= MOSTLY => "Mostly usual",
         _ => "Unusual",
     };
+    let wider = match others.len() {
+        0 => String::new(),
+        all => format!(", and {} of {all} for wider kinds", within(&others)),
+    };
     let far = [named(kind, Fit::Worse, "slower"), named(kind, Fit::Better, "faster")].concat();
-    Some(format!("{word} for {machines} ({basis}): {within} of {} costs{far}. ", kind.len()))
+    Some(format!("{word} for {machines} ({basis}): {} of {} costs{wider}{far}. ", within(&alike), alike.len()))
 }
 
 /// The costs outside of their ranges on one side, the furthest first, each with its factor.
@@ -177,16 +183,22 @@ fn more(document: &Document, open: usize, all: usize) -> String {
     format!(" A run without --quick {longer}{adds}.")
 }
 
-/// The results that are slower than predicted, each with its ratio: first those among the costs of the screen.
+/// The results that are slower than predicted, each with its ratio: first those among the costs of the screen. A size or a share has
+/// its word.
 fn slower(document: &Document, counts: &Standings) -> String {
     let costs = &document.costs;
-    let is_cost = |metric: &Metric| costs.iter().any(|cost| cost.metric == metric.name && cost.labels == metric.labels);
     let of_costs = costs.iter().filter_map(|cost| Some((&cost.name, document.metric(&cost.metric, &cost.labels)?)));
-    let others = headlines(document).filter(|metric| !is_cost(metric)).map(|metric| (&metric.phrase, metric));
+    let others = headlines(document).filter(|metric| !document.is_cost(metric)).map(|metric| (&metric.phrase, metric));
     let slow = of_costs.chain(others).filter(|(_, metric)| metric.standing() == Standing::Slower);
-    let by = |ratio: f64| if ratio.max(1.0 / ratio) < FAR { String::new() } else { format!(" ({})", factor(ratio)) };
-    let named: Vec<String> =
-        slow.filter_map(|(name, metric)| Some(format!("{name}{}", by(metric.ratio()?)))).take(NAMED).collect();
+    let slower = AgainstPrediction::Slower.word();
+    let named = |(name, metric): (&String, &Metric)| {
+        let ratio = metric.ratio()?;
+        let word = Some(metric.against_word()).filter(|word| *word != slower).map(str::to_owned);
+        let far = (ratio.max(1.0 / ratio) >= FAR).then(|| factor(ratio));
+        let by: Vec<String> = word.into_iter().chain(far).collect();
+        Some(if by.is_empty() { name.clone() } else { format!("{name} ({})", by.join(", ")) })
+    };
+    let named: Vec<String> = slow.filter_map(named).take(NAMED).collect();
     let word = if named.len() < counts.slower { "Slower, among others" } else { "Slower" };
     if named.is_empty() { String::new() } else { format!(" {word}: {}.", named.join(", ")) }
 }

@@ -39,8 +39,8 @@
 //! # What could fool us
 //!
 //! - **Children on one CPU**: a process that inherits the affinity mask of a pinned parent shares its CPU. The result
-//!   is then the cost of the CPU. The report gives the used share of the CPUs and calls a result above nine tenths
-//!   CPU-bound. Therefore sysdyno spreads the processes over the allowed CPUs, pins each to one, and checks that at every read.
+//!   is then the cost of the CPU. Therefore sysdyno spreads the processes over the allowed CPUs, pins each to one, and checks that
+//!   at every read. The report gives the used share of the CPUs and calls a result above nine tenths CPU-bound.
 //! - **fork and exit within the timed interval**: the start of a process takes as long as tens of reads.
 //! - **Intervals that do not overlap**: the first process finishes before the last one begins. Only the common window
 //!   counts.

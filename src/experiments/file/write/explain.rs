@@ -17,7 +17,10 @@ pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
         ));
     }
     if let Some(slow) = time(&FDATASYNC, "p99") {
-        said.push(format!("One in a hundred overwrites with fdatasync takes {} or more.", slow.shown()));
+        said.push(format!(
+            "In the median launch, one in a hundred overwrites with fdatasync takes {} or more.",
+            slow.shown()
+        ));
     }
     let class = DeviceClass::of(&study.setup.machine);
     let device = study.setup.machine.scratch().and_then(|storage| storage.device.as_ref());

@@ -196,7 +196,7 @@ fn level_gates(
                 own.push(Gate::holds(
                     &FIRST_LEVEL,
                     (least..=most).contains(&whole) && (cycles / whole - 1.0).abs() <= WHOLE_TOLERANCE,
-                    format!("{cycles:.3} cycles, a whole number from {least} to {most} within {tolerance}"),
+                    format!("{cycles:.3} cycles (must be a whole number from {least} to {most}, within {tolerance})"),
                 ));
             }
         }

@@ -30,7 +30,8 @@
 //!
 //! # Prediction
 //!
-//! Loopback: a system call, the protocol, a copy, and some cache lines between the CPUs for each datagram. The sender does most of it, up to the queue of the receiver.
+//! Loopback: a system call, the protocol, a copy, some cache lines between the CPUs, and a part of a switch for each datagram. The
+//! sender does most of it, up to the queue of the receiver, and wakes a receiver that has read all.
 //! Remote: the lower of that rate and the link rate less 66 bytes of headers and gap for each datagram. Without a narrower link behind the
 //! first one, everything arrives. A narrower one lets its share through.
 //!

@@ -18,8 +18,12 @@ constants! {
     /// Cache lines that move between the CPUs of the two sides for each datagram.
     LINES_MOVED = 8.0 in 2.0 ..= 20.0 "lines",
         "Linux net/ipv4/udp.c: the lock, the list and the counts of the queue, the buffer with its data, and the list that it is freed to";
+    /// Switches that a sender pays for each datagram, to wake a receiver on another CPU that has read all.
+    RECEIVER_WOKEN = 0.4 in 0.0 ..= 1.5 "times", "Linux kernel/sched/core.c, try_to_wake_up: the queue of the other CPU, and an interrupt to it if it sleeps";
     /// Datagrams that arrive where the rate is below the one that arrives at full rate.
     BELOW_RATE = 1.0 in 0.97 ..= 1.0 "times", "RFC 2544: below its throughput, a device forwards every frame";
+    /// The same up to the program, which loses what comes while it has no CPU and the receive buffer is full.
+    READ_BELOW_RATE = 1.0 in 0.8 ..= 1.0 "times", "udp(7): the usual buffer of 208 KiB holds 277 small datagrams, which come in 1 ms";
     /// Datagrams in order on a path with one queue.
     ONE_QUEUE = 1.0 in 0.999 ..= 1.0 "times", "RFC 4737: parallel paths reorder, and a queue does not";
 }
@@ -37,7 +41,8 @@ pub(super) fn predict(by: &PredictionInput<'_>) -> Vec<Prediction> {
                 predictions.push(match offered {
                     Offered::Full => rates.delivered(of, end),
                     Offered::Share(..) => {
-                        of.software("queues that hold what is late", BELOW_RATE.times(1.0), BELOW_RATE.basis())
+                        let share = if *end == "program" { READ_BELOW_RATE } else { BELOW_RATE };
+                        of.software("queues that hold what is late", share.times(1.0), share.basis())
                     }
                 });
             }
@@ -79,10 +84,12 @@ impl Rates {
         let without = |time: f64, entry: f64| (time - entry).max(0.0);
         let entry = terms.entry.0;
         let moved = moved(by, case);
-        let with = |own: (f64, f64, f64)| (own.0 + moved.0, own.1 + moved.1, own.2 + moved.2);
-        let sending = with((without(part.0, entry.0), without(part.1, entry.2), without(part.2, entry.1) * 1.5));
+        let with = |one: (f64, f64, f64), other: (f64, f64, f64)| (one.0 + other.0, one.1 + other.1, one.2 + other.2);
+        let sending = (without(part.0, entry.0), without(part.1, entry.2), without(part.2, entry.1) * 1.5);
+        let sending = with(with(sending, moved), waking(terms, case));
         let rest = (channel.value - part.0, channel.value - part.2, channel.value - part.1);
-        let receiving = with((without(rest.0, entry.0), without(rest.1, entry.2), without(rest.2, entry.1) * 1.5));
+        let receiving = (without(rest.0, entry.0), without(rest.1, entry.2), without(rest.2, entry.1) * 1.5);
+        let receiving = with(receiving, moved);
         let basis = Basis::metric(&format!("{} {}", channel.name, channel.labels));
         Rates { sending: rate(sending), receiving: rate(receiving), basis, links }
     }
@@ -121,6 +128,16 @@ impl Rates {
 fn moved(by: &PredictionInput<'_>, case: Case) -> (f64, f64, f64) {
     let line = by.known.iter().find(|metric| metric.name == "os.cache_line_transfer.time").filter(|_| !case.remote);
     line.map_or((0.0, 0.0, 0.0), |line| LINES_MOVED.times(line.value))
+}
+
+/// Nanoseconds that the sender needs to wake the receiver on this machine.
+fn waking(terms: &Terms, case: Case) -> (f64, f64, f64) {
+    let (hop, low, high) = terms.hop.0;
+    if case.remote {
+        (0.0, 0.0, 0.0)
+    } else {
+        (RECEIVER_WOKEN.times(hop).0, RECEIVER_WOKEN.times(low).1, RECEIVER_WOKEN.times(high).2)
+    }
 }
 
 /// Bytes per second of the links that datagrams cross first and last, where they have a stated rate.

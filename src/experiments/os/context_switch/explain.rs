@@ -36,7 +36,7 @@ pub(super) fn explain(study: &Study<'_>, findings: &mut Findings) {
         findings.say(format!(
             "In the curves over working sets, {} below the switch without data, and data cannot make a switch cheaper. \
              Most likely the subtracted sum in a warm cache costs more alone than within the handoff. Read them as no \
-             measurable refill.",
+             measurable refill. A curve with less than half of it in each launch is not shown.",
             count(below as u64, "point is", "points are")
         ));
     }

@@ -173,13 +173,17 @@ pub(super) fn publish_line(study: &Study<'_>, findings: &mut Findings, placement
 }
 
 /// One curve for each ring: what a handoff costs above the pipe and the same sum in a warm cache, over working sets. And how many
-/// points are below the switch without data. All are published: those that scatter upwards alone would make the curve too high.
+/// points are below the switch without data. All are published where they can be scatter: those that scatter upwards alone would make
+/// the curve too high. A curve with a point of less than half of that in each launch is impossible, and is left out.
 pub(super) fn curves(study: &Study<'_>) -> (Vec<Curve>, usize) {
     let (mut curves, mut below) = (Vec::new(), 0);
     for &members in &RINGS {
         let points: Vec<[f64; 4]> = WORKING_SETS.iter().filter_map(|&bytes| point(study, members, bytes)).collect();
-        let Some(bare) = points.first().filter(|first| first[0] == 0.0).map(|first| first[1]) else { continue };
-        below += points.iter().filter(|point| point[1] < bare).count();
+        let Some(bare) = points.first().filter(|first| first[0] == 0.0).copied() else { continue };
+        below += points.iter().filter(|point| point[1] < bare[1]).count();
+        if points.iter().any(|point| point[3] < 0.5 * bare[2]) {
+            continue;
+        }
         curves.push(Curve {
             name: "os.context_switch.by_working_set".to_owned(),
             labels: Labels::none().with("processes", members),

@@ -4,7 +4,7 @@
 //!
 //! # Method
 //!
-//! sysdyno makes each call directly with the system-call instruction, and measures it in two surroundings:
+//! sysdyno makes each call directly with the system-call instruction, and measures it in ordinary work and after the same call.
 //!
 //! - **after=work**: one call in ordinary work of some 40 to 300 cycles. This is the cost that a program pays. The work has branches,
 //!   calls, searches and hashes, and its data is in the first cache. A batch runs it with the call and then without. The difference divided
