@@ -171,6 +171,8 @@ pub(super) fn candidates(plan: &Plan, setup: &Setup, state: &Rounds, asked: &[As
     let of_all: Vec<&Metric> = asked.iter().flat_map(|(_, figures)| figures.iter().copied()).collect();
     let is_enough =
         if setup.profile.ends_early() { are_good(&of_all) } else { asked.iter().all(|(_, figures)| are_good(figures)) };
+    // The experiments of a quick run are chosen for these costs already.
+    let of_cost = if setup.profile.is_quick() { 1.0 } else { COST_WEIGHT };
     let candidate = |experiment: &'static Experiment| {
         let figures = asked.iter().find(|(id, _)| *id == experiment.id).map_or(&[][..], |(_, figures)| figures);
         let had = state.launches.get(experiment.id).copied().unwrap_or(0);
@@ -185,7 +187,7 @@ pub(super) fn candidates(plan: &Plan, setup: &Setup, state: &Rounds, asked: &[As
         let goals_of = |figures: Vec<&Metric>| -> Vec<Goal> {
             let of = |metric: &Metric| Goal {
                 launches: launches_to_goal(metric, had, experiment.precision.target, taken),
-                weight: costs::name_of(&metric.name, &metric.labels).map_or(1.0, |_| COST_WEIGHT),
+                weight: costs::name_of(&metric.name, &metric.labels).map_or(1.0, |_| of_cost),
             };
             figures.into_iter().map(of).collect()
         };

@@ -101,8 +101,8 @@ impl Findings {
             headline: is_usual,
             value: shown.value,
             at_least,
-            interval95: precision.with(clock_share).total(shown.value, interval),
-            within_run: Some(shown.interval),
+            interval95: above_nothing(precision.with(clock_share).total(shown.value, interval)),
+            within_run: Some(above_nothing(shown.interval)),
             between_share: precision.between,
             clock_share,
             interval_level: shown.level,
@@ -254,6 +254,11 @@ impl Findings {
         };
         self.say(text);
     }
+}
+
+/// An interval without what no cost can be. The differences of launches can scatter below.
+fn above_nothing(interval: [f64; 2]) -> [f64; 2] {
+    interval.map(|end| end.max(0.0))
 }
 
 /// What launches show of the host's load: of parts outside of the core, where no clock of the core rules the cost.

@@ -198,7 +198,8 @@ fn method(document: &Document) -> PagePart {
     if document.metrics().any(|metric| metric.labels.get(DISTANCE).is_some()) {
         part.say(
             "The host moves virtual CPUs between cores. Results with two CPUs are near when a cache line passed between them \
-             quickly at that moment, and far when it passed slowly. They are on one core when work on one CPU slowed the other.",
+             quickly at that moment, and far when it passed slowly. They are on one core when work on one CPU slowed the other. \
+             Near CPUs can share a cache and its path to memory, so what needs both can cost more than on far ones.",
         );
     }
     part.say(

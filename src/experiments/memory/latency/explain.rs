@@ -221,6 +221,14 @@ fn tell_what_is_missing(findings: &mut Findings, found: &FoundLevels) {
             ),
         });
     }
+    for [from, to] in &found.unsteady {
+        findings.say(format!(
+            "From {} to {} a load took as long as from a cache in some launches and much longer in others. Other users of the cache \
+             leave this part of it only at times, so it has no name.",
+            bytes(*from),
+            bytes(*to)
+        ));
+    }
     for [from, to] in &found.unclaimed {
         findings.say(format!(
             "From {} to {} the curve has a plateau that matches no reported cache. It has no name.",

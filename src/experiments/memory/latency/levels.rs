@@ -21,6 +21,9 @@ const SAME_PLATEAU: f64 = 1.25;
 /// Memory over the cache before it, at least.
 pub(super) const MEMORY_OVER_CACHE: f64 = 1.5;
 
+/// Upper over lower quartile of the launches from which a plateau is unsteady: it is a cache in some launches, and memory in others.
+const UNSTEADY: f64 = 1.5;
+
 /// The name of all curves.
 pub(super) const CURVE: &str = "memory.latency.curve";
 
@@ -143,6 +146,8 @@ pub(super) struct FoundLevels {
     pub(super) missed: Vec<(u32, u64)>,
     /// Plateaus beyond those that the kernel claims: from which to which footprint.
     pub(super) unclaimed: Vec<[f64; 2]>,
+    /// Plateaus without a name whose launches disagree: from which to which footprint.
+    pub(super) unsteady: Vec<[f64; 2]>,
     /// Plateaus before memory's that are as slow as memory: from which to which footprint.
     pub(super) slow: Vec<[f64; 2]>,
     /// Why there is no memory among the levels.
@@ -176,11 +181,18 @@ impl FoundLevels {
             stairs = staircase(&footprints, &latencies, None, Some(memory))?;
         }
         let ends = spread(points, &footprints, &stairs, memory, seed);
-        Some(Self::named(&footprints, &stairs, &ends, claims, memory))
+        let unsteady: Vec<bool> = stairs.levels.iter().map(|level| is_unsteady(points, level)).collect();
+        Some(Self::named(&footprints, &stairs, (&ends, &unsteady), claims, memory))
     }
 
     /// Names the levels of a staircase; `ends` are the capacities between them.
-    fn named(footprints: &[f64], stairs: &Staircase, ends: &[[f64; 2]], claims: &[(u32, u64)], needed: f64) -> Self {
+    fn named(
+        footprints: &[f64],
+        stairs: &Staircase,
+        (ends, unsteady): (&[[f64; 2]], &[bool]),
+        claims: &[(u32, u64)],
+        needed: f64,
+    ) -> Self {
         let largest = footprints.last().copied().unwrap_or(0.0);
         // The last level is memory when it reaches far enough beyond the last cache, and is not that cache itself.
         let reaches = stairs.levels.len() > 1 && stairs.levels.last().is_some_and(|level| level.to >= needed);
@@ -195,7 +207,7 @@ impl FoundLevels {
             ));
         }
         let caches = if reaches { caches_of(stairs) } else { stairs.levels.len() };
-        let names = assign(&ends[..caches.min(ends.len())], caches, claims);
+        let names = assign(&ends[..caches.min(ends.len())], &unsteady[..caches], claims);
         found.missed = claims.iter().filter(|(level, _)| !names.contains(&Some(*level))).copied().collect();
         for (index, level) in stairs.levels.iter().enumerate() {
             let number = names.get(index).copied().flatten();
@@ -208,7 +220,8 @@ impl FoundLevels {
                     continue;
                 }
                 None => {
-                    found.unclaimed.push([level.from, level.to]);
+                    let list = if unsteady[index] { &mut found.unsteady } else { &mut found.unclaimed };
+                    list.push([level.from, level.to]);
                     continue;
                 }
             };
@@ -237,9 +250,21 @@ fn middle(footprints: &[f64], level: &Plateau) -> [f64; 2] {
     [footprints[level.points.start + margin], footprints[level.points.end - 1 - margin]]
 }
 
-/// Which claimed level each cache plateau is, in order: as many as can be, and of those assignments the one whose capacities
-/// are closest to the claims. Without any claim they are numbered.
-fn assign(ends: &[[f64; 2]], plateaus: usize, claims: &[(u32, u64)]) -> Vec<Option<u32>> {
+/// Whether the launches of a plateau disagree, in the middle of its points.
+fn is_unsteady(points: &[FootprintPoint], level: &Plateau) -> bool {
+    let margin = level.points.len() / 4;
+    let middle = &points[level.points.start + margin..level.points.end - margin];
+    let spread = |point: &FootprintPoint| {
+        let launches: Vec<f64> = point.launches.values().copied().collect();
+        Some(quantile(&launches, 0.75)? / point.undisturbed)
+    };
+    median(&middle.iter().filter_map(spread).collect::<Vec<f64>>()).is_some_and(|spread| spread >= UNSTEADY)
+}
+
+/// Which claimed level each cache plateau is, in order: as many as can be, of those assignments the ones with the fewest unsteady
+/// plateaus, and of those the one whose capacities are closest to the claims. Without any claim they are numbered.
+fn assign(ends: &[[f64; 2]], unsteady: &[bool], claims: &[(u32, u64)]) -> Vec<Option<u32>> {
+    let plateaus = unsteady.len();
     if claims.is_empty() {
         return (1..=plateaus as u32).map(Some).collect();
     }
@@ -247,13 +272,15 @@ fn assign(ends: &[[f64; 2]], plateaus: usize, claims: &[(u32, u64)]) -> Vec<Opti
     let cost = |plateau: usize, claim: usize| {
         ends.get(plateau).map_or(0.0, |[low, high]| ((low * high).sqrt() / claims[claim].1 as f64).ln().abs())
     };
-    let (mut best, mut least) = (vec![None; plateaus], (usize::MAX, f64::INFINITY));
+    // Those left out, the unsteady ones among the others, and the distance from the claims.
+    let (mut best, mut least) = (vec![None; plateaus], (usize::MAX, 0, f64::INFINITY));
     // At most five plateaus and four claims: every monotone assignment is tried.
     let mut pending = vec![(0_usize, 0_usize, vec![None; plateaus], 0.0_f64, 0_usize)];
     while let Some((plateau, claim, names, total, left_out)) = pending.pop() {
         if plateau == plateaus {
-            if left_out < least.0 || left_out == least.0 && total < least.1 {
-                (best, least) = (names, (left_out, total));
+            let named = names.iter().zip(unsteady).filter(|(name, unsteady)| name.is_some() && **unsteady).count();
+            if (left_out, named, total) < least {
+                (best, least) = (names, (left_out, named, total));
             }
             continue;
         }
@@ -452,6 +479,24 @@ mod tests {
         assert_eq!(names(&found), ["L1", "L2", "L3", "DRAM"]);
         assert!((found.level("L3").unwrap().latency / 13.0 - 1.0).abs() < 0.02 && found.no_memory.is_none());
         assert!((found.level("DRAM").unwrap().latency / 100.0 - 1.0).abs() < 0.02 && found.unclaimed.is_empty());
+    }
+
+    #[test]
+    fn a_plateau_that_is_memory_in_some_launches_is_no_cache() {
+        // Other users of the cache leave 8 of 32 MiB. Above, a launch finds what they did not evict at its time.
+        let truth = [(32.0 * KIB, 1.0), (512.0 * KIB, 4.0), (8192.0 * KIB, 17.0), (28_000.0 * KIB, 60.0)];
+        let mut points = points(&truth, 145.0, 256.0 * 1024.0 * KIB);
+        let claims = [(1, 32 << 10), (2, 512 << 10), (3, 32 << 20)];
+        let steady = FoundLevels::of(&points, &claims, LAST, 1).unwrap();
+        assert!((steady.level("L3").unwrap().latency / 60.0 - 1.0).abs() < 0.02, "the claim decides: {steady:?}");
+        for point in points.iter_mut().filter(|point| (8e6..28e6).contains(&(point.bytes as f64))) {
+            point.launches.iter_mut().filter(|(number, _)| *number % 2 == 0).for_each(|(_, latency)| *latency = 120.0);
+        }
+        let found = FoundLevels::of(&points, &claims, LAST, 1).unwrap();
+        assert_eq!(names(&found), ["L1", "L2", "L3", "DRAM"]);
+        let third = found.level("L3").unwrap();
+        assert!((third.latency / 17.0 - 1.0).abs() < 0.02 && third.ends.unwrap()[1] < 16384.0 * KIB, "{third:?}");
+        assert!(found.unsteady.len() == 1 && found.unclaimed.is_empty());
     }
 
     #[test]
