@@ -182,11 +182,16 @@ impl Standings {
     pub fn word(&self) -> &'static str {
         if !self.are_decided() {
             "Mostly undecided"
-        } else if 10 * self.outside() > self.judged() {
-            "Not consistent with its own primitives"
-        } else {
+        } else if self.are_consistent() {
             "Consistent with its own primitives"
+        } else {
+            "Not consistent with its own primitives"
         }
+    }
+
+    /// Whether most of the results are judged, and nine of ten of these are inside their ranges.
+    pub fn are_consistent(&self) -> bool {
+        self.are_decided() && 10 * self.outside() <= self.judged()
     }
 
     /// All numbers in a sentence that begins with the kind of results.

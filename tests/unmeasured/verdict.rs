@@ -79,6 +79,25 @@ fn a_quick_run_says_what_it_settled_and_what_more_there_is() {
 }
 
 #[test]
+fn one_experiment_whose_predictions_miss_is_named() {
+    let verdict = |missed: [usize; 2]| {
+        let of = |missed: usize| {
+            let inside = several(20 - missed, &rough(AgainstPrediction::AsPredicted));
+            [inside, several(missed, &rough(AgainstPrediction::Faster))].concat()
+        };
+        let mut document = quick(&[("cpu", of(missed[0])), ("os", of(missed[1]))]);
+        document.run.profile = "default".to_owned();
+        screen::verdict(&document)
+    };
+    let id = &quick(&[("os", Vec::new())]).experiments[0].id;
+    assert!(verdict([2, 2]).starts_with("Consistent with its own primitives. Of 40"));
+    let one = verdict([1, 9]);
+    assert!(one.starts_with(&format!("Consistent with its own primitives except in {id}. Of 40")), "{one}");
+    let both = verdict([3, 9]);
+    assert!(both.starts_with("Not consistent with its own primitives. Of 40"), "{both}");
+}
+
+#[test]
 fn a_quick_run_on_a_busy_host_calls_no_doubtful_result_settled() {
     use Grade::{Contaminated, Disturbed, Unresolved};
     let doubtful =

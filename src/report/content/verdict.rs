@@ -1,6 +1,6 @@
 //! What a run found, in a few sentences: how its results agree with their predictions, or what a first look settled.
 
-use crate::results::document::{Document, Grade, HighlightKind, Metric, Outcome};
+use crate::results::document::{Document, Grade, HighlightKind, Metric, Outcome, Section};
 use crate::results::expectation::Ground;
 use crate::results::expected::{Expected, Fit};
 use crate::results::score::{Standing, Standings};
@@ -24,9 +24,26 @@ pub fn verdict(document: &Document) -> String {
     if Profile::named(&document.run.profile).is_some_and(Profile::is_quick) {
         return first_look(document, &counts, broken);
     }
-    let word = if broken { "Contradictory" } else { counts.word() };
+    let word = if broken { "Contradictory".to_owned() } else { agreement(document, &counts) };
     let text = counts.text("headline result", "headline results");
     format!("{}{word}. Of {text}{}", on_other_machines(document), slower(document, &counts))
+}
+
+/// How the results agree with their predictions. One experiment that alone decides against it is named: its coefficients are wrong, and
+/// not the run.
+fn agreement(document: &Document, counts: &Standings) -> String {
+    let of = |section: &Section| Standings::of(section.metrics.iter().filter(|metric| metric.headline));
+    let worst = document.experiments.iter().max_by_key(|section| of(section).outside());
+    let without = |worst: &Section| {
+        let others = document.experiments.iter().filter(|section| section.id != worst.id);
+        Standings::of(others.flat_map(|section| &section.metrics).filter(|metric| metric.headline))
+    };
+    match worst {
+        Some(worst) if counts.are_decided() && !counts.are_consistent() && without(worst).are_consistent() => {
+            format!("{} except in {}", without(worst).word(), worst.id)
+        }
+        _ => counts.word().to_owned(),
+    }
 }
 
 /// Shares of the costs inside of the usual range from which a machine is usual, and mostly so.
@@ -115,7 +132,7 @@ fn first_look(document: &Document, counts: &Standings, broken: bool) -> String {
         }
     };
     if counts.are_decided() && !broken {
-        text += &format!(" {}.", counts.word());
+        text += &format!(" {}.", agreement(document, counts));
     }
     text += &match (counts.faster, counts.slower) {
         (0, 0) => String::new(),

@@ -35,7 +35,8 @@
 //! exceeds 256 MiB.
 //!
 //! **Levels.** sysdyno fits the closest non-decreasing curve and cuts it into pieces of constant latency. Flat pieces
-//! that extend far enough are levels, named in the order of the caches that the kernel reports. The latency of a
+//! that extend far enough are levels, named in the order of the caches that the kernel reports. Where there are more
+//! of them than caches, those whose launches disagree by half or more have no name. The latency of a
 //! level is that of random chases in the middle of its plateau. For L1 and L2 it is the undisturbed cost in core
 //! cycles, and for L3 and DRAM the median in nanoseconds, because neighbours share these. The size of a level has two
 //! bounds over resampled launches. They are the largest footprint on the plateau, and the footprint at which half of
@@ -57,6 +58,8 @@
 //!   smaller than it is.
 //! - A hypervisor may back a guest's huge page with small pages, and the huge page then saves no translation. It may
 //!   also report a whole cache to a guest that has only part of it.
+//! - Beyond the part of a cache that other users leave, a load is a hit in some launches and a miss in others. The
+//!   middle of these launches looks like a level that ends near the reported size.
 //! - The core clock changes, and the memory clock does not.
 //!
 //! # References
