@@ -26,7 +26,7 @@ use super::rounds::Rounds;
 const GOOD_SHARE: f64 = 0.8;
 
 /// Weight of a cost that every reader asks for, over that of another headline result. With it, busy runs on the made machine and
-/// replayed ones have two of 28 such costs more, and as many good results. With twice the weight they have fewer good results.
+/// replayed ones have one of some 30 such costs more, and nearly as many good results. With twice the weight they have fewer.
 const COST_WEIGHT: f64 = 3.0;
 
 /// What is launched, or why nothing is.

@@ -258,7 +258,8 @@ fn times(range: (f64, f64, f64), count: f64) -> (f64, f64, f64) {
     (range.0 * count, range.1 * count, range.2 * count)
 }
 
-/// The time over a whole run, over that of one launch, at least: a wake-up of 77 µs in the first launch was 31 µs over a run.
+/// The time over a whole run, over that of few launches, at least. On one host, a wake-up of 77 µs in the first launch was 31 µs over
+/// the run.
 const EARLY: f64 = 0.4;
 
 /// The interface of this machine on the way to the peer.

@@ -26,7 +26,7 @@ const SLOWER: f64 = 1.5;
 
 /// What kernel code of a number of instructions is expected to cost, in nanoseconds: at the pace of the system calls of this
 /// run, else at the constant's. Code that repeats, as for each of many descriptors, is faster than the fastest of them, because
-/// predictors know it. Results of Golden Cove and Zen 3 with counts of instructions from one of them are within these factors.
+/// predictors know it. The counts of instructions are from one Golden Cove host, and nine of ten results of a Zen 3 host are inside.
 fn kernel_work(by: &PredictionInput<'_>, instructions: f64) -> ((f64, f64, f64), Basis) {
     let time = |call: &str| system_call::paid(by.known, call).map(|found| found.value);
     let paces: Vec<f64> = time("enosys").map_or_else(Vec::new, |floor| {
