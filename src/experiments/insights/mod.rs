@@ -247,7 +247,7 @@ impl<'a> Found<'a> {
         });
         let (metric, beside, ratio) = slowed.max_by(|one, other| one.2.least.total_cmp(&other.2.least))?;
         let text = format!(
-            "A neighbour on the core slows programs down, {} most: it takes {} with one and {} alone.",
+            "A neighbour on the core slows programs down. The largest change: {} takes {} with one and {} alone.",
             metric.phrase,
             Shown::measured(beside.value, beside.interval95, metric.unit),
             metric.shown()
