@@ -6,6 +6,7 @@ use crate::experiments::{Experiment, catalogue};
 use crate::judge;
 use crate::plan;
 use crate::report::text;
+use crate::results::wording::percent;
 
 pub(super) fn explain(options: &ExplainOptions) -> Result<u8, Failure> {
     let mut pages: Vec<String> = Vec::new();
@@ -26,5 +27,8 @@ fn page(experiment: &Experiment) -> String {
     for publication in experiment.publishes {
         text += &format!("- {} [{}]: {}\n", publication.metric, publication.unit, publication.meaning);
     }
-    text
+    text + &format!(
+        "\nHalf of the 95 % interval of a good result is at most {} of its value. Some results have other targets.\n",
+        percent(experiment.precision.target)
+    )
 }

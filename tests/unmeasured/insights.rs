@@ -195,6 +195,18 @@ fn costs_are_described_where_they_are_unusual() {
     let alike = reads(13.0, 13.5);
     assert!(alike.contains("4 CPUs read"), "{alike}");
     assert!(!reads(13.0, 20.0).contains("4 CPUs read"));
+    let writes = |small: f64, large: f64| {
+        let of = |bytes: &str| {
+            let way = [("direction", "send"), ("path", "loopback"), ("placement", "other_cpu"), ("streams", "1")];
+            Labels::of(way).with("ip", 4).with("bytes", bytes)
+        };
+        let rates = [(of("16384"), small * 1e9), (of("131072"), large * 1e9)];
+        found(Unit::BytesPerSecond, "network.bandwidth.rate", rates)
+    };
+    let slower = writes(5.0, 3.0);
+    assert!(slower.contains("5.00 GB/s with writes of 16 KiB, and only 3.00 GB/s with writes of 128 KiB"), "{slower}");
+    assert!(!writes(3.0, 5.0).contains("with writes of"));
+    assert!(!writes(5.0, 4.8).contains("with writes of"));
     let sleeps = |late: f64| {
         let of = |slack| Labels::of([("requested", "100000"), ("quantile", "p50"), ("slack", slack)]);
         found(Unit::Nanoseconds, "os.sleep.oversleep", [(of("default"), late), (of("least"), late / 10.0)])

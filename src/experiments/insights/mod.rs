@@ -30,6 +30,8 @@ struct Found<'a> {
     expectations: &'a [Expectation],
 }
 
+/// A smaller change of a cost makes no insight.
+const NOTABLE: f64 = 1.1;
 /// A ratio of two costs within this factor of that of other machines is ordinary for the kind.
 const ORDINARY: f64 = 1.25;
 /// What is ordinary has this part of its weight: what is special about a machine comes first.
@@ -71,6 +73,8 @@ struct Insight {
 const BATCHED_CALL: FigureName = FigureName::of("os.system_call.time call=io_uring_nop_batched");
 const MEMORY_READS: FigureName = FigureName::of("memory.bandwidth.rate level=DRAM operation=read");
 const MEMORY_READ: FigureName = FigureName::of("memory.bandwidth.rate level=DRAM operation=read threads=1");
+const WRITES: FigureName =
+    FigureName::of("network.bandwidth.rate direction=send path=loopback placement=other_cpu streams=1 ip=4");
 const CACHE_SIZE: FigureName = FigureName::of("memory.latency.level_size");
 const OWN_CPU: FigureName = FigureName::of("cpu.sharing.share beside=own_cpu state=shared");
 
@@ -123,6 +127,13 @@ impl<'a> Found<'a> {
 
     fn all_settled(&self) -> impl Iterator<Item = &'a Metric> {
         self.metrics.iter().copied().filter(|metric| is_settled(metric))
+    }
+
+    /// Settled results by the number that a label has.
+    fn by_number(&self, wanted: FigureName, label: &str) -> Vec<(u32, &'a Metric)> {
+        let number = |metric: &Metric| metric.labels.get(label)?.parse().ok();
+        let found = self.all_settled().filter(|metric| wanted.is(&metric.name, &metric.labels));
+        found.filter_map(|metric| Some((number(metric)?, metric))).collect()
     }
 
     /// The words of clauses that hold here.
@@ -218,10 +229,8 @@ impl<'a> Found<'a> {
     fn one_cpu_fills_memory(&self) -> Option<Weighted> {
         /// Most times that several CPUs read more: a smaller gain is within the usual intervals of bandwidth.
         const ALIKE: f64 = 1.2;
-        let threads = |metric: &Metric| metric.labels.get("threads").and_then(|count| count.parse::<u32>().ok());
-        let reads = self.all_settled().filter(|metric| MEMORY_READS.is(&metric.name, &metric.labels));
-        let several = reads.max_by_key(|metric| threads(metric))?;
-        let count = threads(several).filter(|&count| count > 1)?;
+        let reads = self.by_number(MEMORY_READS, "threads");
+        let (count, several) = reads.into_iter().max_by_key(|&(count, _)| count).filter(|&(count, _)| count > 1)?;
         let one = self.settled(MEMORY_READ)?;
         let most = several.interval95[1] / one.interval95[0];
         if Order::of(several, one) == Order::Open || most > ALIKE {
@@ -235,14 +244,35 @@ impl<'a> Found<'a> {
         Some(self.say(weight, several, text, why.to_owned(), advice.to_owned()))
     }
 
+    /// Writes to a TCP connection that move less than smaller ones do.
+    fn slow_writes(&self) -> Option<Weighted> {
+        let rates = self.by_number(WRITES, "bytes");
+        let pairs = rates.iter().flat_map(|small| rates.iter().map(move |large| (small, large)));
+        let larger = pairs.filter(|(small, large)| small.0 < large.0);
+        let losses = larger.filter_map(|(small, large)| Some((Ratio::of(small.1, large.1, NOTABLE)?, small, large)));
+        let (loss, small, large) = losses.max_by(|one, other| one.0.least.total_cmp(&other.0.least))?;
+        let best = rates.iter().max_by(|one, other| one.1.value.total_cmp(&other.1.value))?;
+        let bytes = |size: u32| Shown::of(f64::from(size), Unit::Bytes);
+        let text = format!(
+            "A TCP connection on the loopback moves {} with writes of {}, and only {} with writes of {}.",
+            small.1.shown(),
+            bytes(small.0),
+            large.1.shown(),
+            bytes(large.0)
+        );
+        let why = "Larger writes need fewer system calls. But the two CPUs can wait longer for each other, and data can leave \
+                   their caches before it is read.";
+        let advice = format!("Try writes of {} between processes of this machine.", bytes(best.0));
+        Some(self.say(weight(&loss, NOTABLE), large.1, text, why.to_owned(), advice))
+    }
+
     /// What costs most more while another guest uses the core.
     fn neighbour(&self) -> Option<Weighted> {
-        const USUAL: f64 = 1.1;
         let timed = self.all_settled().filter(|metric| metric.headline && metric.unit == Unit::Nanoseconds);
         let slowed = timed.filter_map(|metric| {
             metric.tax()?;
             let beside = metric.shared?;
-            let ratio = Ratio::between((beside.value, beside.interval95), (metric.value, metric.interval95), USUAL)?;
+            let ratio = Ratio::between((beside.value, beside.interval95), (metric.value, metric.interval95), NOTABLE)?;
             Some((metric, beside, ratio))
         });
         let (metric, beside, ratio) = slowed.max_by(|one, other| one.2.least.total_cmp(&other.2.least))?;
@@ -257,7 +287,7 @@ impl<'a> Found<'a> {
             percent(beside.share)
         );
         let advice = "Use a machine whose cores are not shared with others, or expect times between these two.";
-        Some(self.say(weight(&ratio, USUAL), metric, text, why, advice.to_owned()))
+        Some(self.say(weight(&ratio, NOTABLE), metric, text, why, advice.to_owned()))
     }
 
     /// A cache that ends earlier than is claimed.
@@ -339,7 +369,14 @@ impl<'a> Found<'a> {
 pub fn insights(sections: &[Section], machine: &Machine, cpu: u32, expectations: &[Expectation]) -> Vec<Weighted> {
     let metrics = sections.iter().flat_map(|section| &section.metrics).collect();
     let found = Found { sections, metrics, machine, cpu, expectations };
-    let others = [Found::entry, Found::one_cpu_fills_memory, Found::neighbour, Found::own_cpus, Found::caches];
+    let others = [
+        Found::entry,
+        Found::one_cpu_fills_memory,
+        Found::slow_writes,
+        Found::neighbour,
+        Found::own_cpus,
+        Found::caches,
+    ];
     let mut all: Vec<Weighted> = others.iter().filter_map(|of| of(&found)).collect();
     let mut before = false;
     for row in table::ROWS {

@@ -204,7 +204,7 @@ fn method(document: &Document) -> PagePart {
     }
     part.say(
         "Each result has a grade. A good result has an interval within the target of its experiment, and no check \
-         doubts it. A rough result is within 2.5 times the target, or a check doubts it. An unresolved result is less \
+         doubts it. `sysdyno explain --gates` lists the targets. A rough result is within 2.5 times the target, or a check doubts it. An unresolved result is less \
          certain or comes from too few launches. While a disturbed result was measured, others took the CPU for part of the \
          time. While a contaminated result was measured, a neighbour used the core all the time, or the CPU or its clock changed.",
     );
